@@ -1,0 +1,200 @@
+# gpuwait: `make` builds build/gpuwait and build/libgpuwait.so; `make help` lists the rest.
+VERSION := 0.1.0
+B       := build
+PREFIX  ?= /usr/local
+
+CC      ?= cc
+WERROR  ?=
+SAN     ?=
+OPT     ?= -O2 -g
+CFLAGS_ := -std=gnu11 $(OPT) -Wall -Wextra $(WERROR) $(SAN) -Iinclude -Ilib -MMD -MP \
+           -D_GNU_SOURCE -DGPUWAIT_VERSION='"$(VERSION)"' -fno-strict-aliasing
+SMARTCOLS_CFLAGS ?= -I/usr/include/libsmartcols
+LDLIBS_ := -lzstd -ljansson -lsmartcols -liberty -lm -ldl -pthread
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.DEFAULT_GOAL := all
+
+ifneq ($(V),1)
+.SILENT:
+say  = @printf '  %-6s %s\n' $(1) $(patsubst $(CURDIR)/%,%,$(2))
+endif
+
+# ---- sources ----------------------------------------------------------------
+trace_src    := $(wildcard lib/trace/*.c)
+analysis_src := $(wildcard lib/analysis/*.c)
+tools_src    := $(wildcard tools/*.c)
+capture_src  := $(wildcard lib/capture/*.c lib/capture/*.S) \
+                $(wildcard $(addprefix lib/trace/,codec.c writer.c bound.c aggregate.c))
+unit_src     := $(wildcard tests/unit/test_*.c)
+bench_src    := $(wildcard tests/bench/*.c)
+fuzz_src     := $(wildcard tests/fuzz/fuzz_*.c)
+
+obj = $(patsubst %,$(B)/obj/%.o,$(basename $(1)))
+pic = $(patsubst %,$(B)/pic/%.o,$(basename $(1)))
+
+libs    := $(B)/libgpuwait-trace.a $(B)/libgpuwait-analysis.a
+preload := $(B)/libgpuwait.so
+unit    := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(unit_src))
+bench   := $(patsubst tests/bench/%.c,$(B)/bench/%,$(bench_src))
+fuzz    := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(fuzz_src))
+
+# ---- building ---------------------------------------------------------------
+all: $(B)/gpuwait $(preload) ## the CLI and the preload, under build/
+
+# Another compiler or other flags rebuild what they built.
+flags_now := $(CC) $(CFLAGS_) $(CFLAGS) $(LDFLAGS)
+$(B)/flags: FORCE
+	@mkdir -p $(B) && printf '%s\n' '$(subst ','\'',$(flags_now))' | cmp -s - $@ || \
+	printf '%s\n' '$(subst ','\'',$(flags_now))' > $@
+
+$(B)/obj/tools/%.o: CFLAGS_ += $(SMARTCOLS_CFLAGS)
+$(B)/obj/%.o: %.c $(B)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_) $(CFLAGS) -c $< -o $@
+
+# The preload lives in somebody else's process: hidden symbols, thread-local words at a
+# fixed offset, old glibc versions (glibc_compat.h), never a sanitizer.
+pic_cflags := $(filter-out $(SAN),$(CFLAGS_))
+pic_flags  := -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \
+              -fasynchronous-unwind-tables -fno-lto
+
+$(B)/pic/%.o: %.c $(B)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(CC) $(pic_cflags) $(filter-out -fsanitize=%,$(CFLAGS)) $(pic_flags) \
+	    -include lib/capture/glibc_compat.h -c $< -o $@
+
+$(B)/pic/%.o: %.S $(B)/flags
+	$(call say,AS,$@)
+	@mkdir -p $(@D)
+	$(CC) $(pic_cflags) $(filter-out -fsanitize=%,$(CFLAGS)) $(pic_flags) -c $< -o $@
+
+$(preload): $(call pic,$(capture_src)) $(wildcard lib/capture/exports.map)
+	$(call say,LINK,$@)
+	$(CC) -shared $(filter-out -fsanitize=%,$(CFLAGS) $(LDFLAGS)) -fno-lto -static-libgcc \
+	    -Wl,-soname,libgpuwait.so -Wl,-z,relro -Wl,-z,defs -Wl,-Bsymbolic -Wl,--exclude-libs,ALL \
+	    $(patsubst %,-Wl$(comma)--version-script=%,$(filter %.map,$^)) $(filter %.o,$^) \
+	    -l:libzstd.a -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -o $@
+comma := ,
+
+$(B)/libgpuwait-trace.a: $(call obj,$(trace_src))
+$(B)/libgpuwait-analysis.a: $(call obj,$(analysis_src))
+$(libs):
+	$(call say,AR,$@)
+	@mkdir -p $(@D) && rm -f $@
+	$(AR) rcsD $@ $^
+
+# analysis uses trace, so it is named first.
+link = $(CC) $(SAN) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) \
+       $(B)/libgpuwait-analysis.a $(B)/libgpuwait-trace.a $(LDLIBS_)
+
+$(B)/gpuwait: $(call obj,$(tools_src)) $(libs)
+	$(call say,LINK,$@)
+	$(link) -o $@
+
+$(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(libs)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(link) $(LDLIBS) -lcmocka -o $@
+
+# Built as a user of the library would: the example, and what trims recordings to fixtures.
+$(B)/tests/unit/example $(B)/trim: LINKED = $(B)/libgpuwait-trace.a -lzstd
+$(B)/tests/unit/example: $(B)/obj/tests/unit/example.o
+$(B)/trim: $(B)/obj/tests/fixtures/trim.o
+$(B)/tests/unit/example $(B)/trim: $(B)/libgpuwait-trace.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(CC) $(SAN) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(LINKED) -o $@
+
+$(B)/bench/%: $(B)/obj/tests/bench/%.o $(libs)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(link) $(LDLIBS) -o $@
+
+# ---- simulated CUDA ---------------------------------------------------------
+sim: ## the simulated CUDA libraries and their clients
+-include tests/sim/sim.mk
+
+# ---- running ----------------------------------------------------------------
+demo: all sim ## record a small training job and report it (simulated GPU where there is none)
+	B='$(abspath $(B))' sh tests/demo.sh
+
+unit: $(unit) $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/example.c)) \
+      $(patsubst tests/fixtures/%.c,$(B)/%,$(wildcard tests/fixtures/trim.c))
+tests: all sim unit
+
+test: tests ## all tests; T=WORD runs those whose name contains WORD
+	B='$(B)' sh tests/run.sh $(T)
+
+gpu-test: all ## the tests that need a GPU and PyTorch
+	B='$(abspath $(B))' GPUWAIT='$(abspath $(B))/gpuwait' \
+	    LIBGPUWAIT='$(abspath $(preload))' sh tests/gpu/run_all.sh
+
+bench: all sim $(bench) ## costs: nanoseconds per call, bytes per event
+	B='$(abspath $(B))' GPUWAIT='$(abspath $(B))/gpuwait' LIBGPUWAIT='$(abspath $(preload))' \
+	    sh -c 'if [ -f tests/bench/run.sh ]; then sh tests/bench/run.sh; else \
+	           for b in $(bench); do echo "== $$b"; "$$b" || exit 1; done; fi'
+
+fresh-check: ## README's two commands in a bare Debian 12 (needs root, debootstrap, network)
+	sh tests/e2e/chroot.sh
+
+# libFuzzer needs clang; each target is one program with the libraries compiled in.
+FUZZ_CC      ?= clang
+FUZZ_SECONDS ?= 60
+$(B)/fuzz/%: tests/fuzz/%.c $(trace_src) $(analysis_src) $(wildcard lib/*/*.h include/gpuwait/*.h)
+	$(call say,FUZZ,$@)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(filter-out -MMD -MP $(SAN),$(CFLAGS_)) \
+	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+	    $< $(trace_src) $(analysis_src) $(LDLIBS_) -o $@
+
+fuzz-build: $(fuzz)
+
+# New inputs go to build/fuzz/corpus; committed ones and the fixtures are only read.
+fuzz: fuzz-build ## fuzz every parser for FUZZ_SECONDS (60) each; 0 replays the corpus
+	set -e; for f in $(fuzz); do \
+	    name=$${f##*/fuzz_}; new=$(B)/fuzz/corpus/$$name; mkdir -p $$new; \
+	    old=; for d in tests/fuzz/corpus/$$name tests/fixtures; do [ -d $$d ] && old="$$old $$d"; done; \
+	    limit=-max_total_time=$(FUZZ_SECONDS); [ $(FUZZ_SECONDS) != 0 ] || limit=-runs=0; \
+	    echo "fuzz $$name"; \
+	    $$f $$limit -print_final_stats=1 -artifact_prefix=$(B)/fuzz/ $$new $$old >$$f.log 2>&1 || \
+	        { tail -n 40 $$f.log; exit 1; }; \
+	    grep -E 'number_of_executed_units|Done' $$f.log | head -n 1; \
+	done
+
+lint: ## formatting, scripts, man pages, stray paths
+	sh tests/lint.sh
+
+# ---- installing -------------------------------------------------------------
+INSTALL ?= install
+install: all ## into PREFIX (/usr/local), under DESTDIR
+	$(INSTALL) -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/lib/gpuwait' \
+	    '$(DESTDIR)$(PREFIX)/include/gpuwait' '$(DESTDIR)$(PREFIX)/share/man/man1' \
+	    '$(DESTDIR)$(PREFIX)/share/man/man5' '$(DESTDIR)$(PREFIX)/share/man/man7'
+	$(INSTALL) -m 755 $(B)/gpuwait '$(DESTDIR)$(PREFIX)/bin/gpuwait'
+	$(INSTALL) -m 644 $(preload) '$(DESTDIR)$(PREFIX)/lib/gpuwait/libgpuwait.so'
+	$(INSTALL) -m 644 $(B)/libgpuwait-trace.a '$(DESTDIR)$(PREFIX)/lib/libgpuwait-trace.a'
+	$(INSTALL) -m 644 include/gpuwait/*.h '$(DESTDIR)$(PREFIX)/include/gpuwait/'
+	for s in 1 5 7; do \
+	    for m in tools/man/*.$$s; do \
+	        $(INSTALL) -m 644 "$$m" '$(DESTDIR)$(PREFIX)/share/man/man'$$s/ || exit 1; \
+	    done; \
+	done
+
+clean: ## remove build/
+	rm -rf $(B)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@echo '  variables: V=1 (show commands), B=DIR (instead of build), CC, CFLAGS, LDFLAGS,'
+	@echo '             WERROR=-Werror, SAN=-fsanitize=address,undefined, PREFIX, DESTDIR'
+
+FORCE:
+
+.PHONY: all sim demo unit tests test gpu-test bench fresh-check fuzz-build fuzz lint \
+        install clean help FORCE
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,314 @@
+/* gwt_next(): all threads' events by time of return.
+ *
+ * Each thread's sources are in order of sequence numbers, and within a thread records are in
+ * order of return, so this is a k-way merge over a heap of threads. A frame is decoded when
+ * its turn comes: until then its thread's place in the heap is a lower bound, the frame's
+ * earliest entry. So only threads that run at the same time hold memory, and if those are
+ * many, each holds but a slice of its frame, which is decoded again for the next slice.
+ */
+#include "reader_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HELD_MAX (2u * 1024 * 1024) /* records, 64 MiB; beyond that, slices: */
+#define SLICE    512u
+
+static uint64_t return_of(const struct gwt_record *r)
+{
+    return r->t0 + gwt_record_ticks(r);
+}
+
+/* ---- the heap ----------------------------------------------------------------------------- */
+
+static void sift(struct gwt_trace *t, size_t i)
+{
+    struct heap_node node = t->heap[i];
+
+    for (;;) {
+        size_t child = 2 * i + 1;
+
+        if (child >= t->heap_count)
+            break;
+        if (child + 1 < t->heap_count && t->heap[child + 1].key < t->heap[child].key)
+            child++;
+        if (t->heap[child].key >= node.key)
+            break;
+        t->heap[i] = t->heap[child];
+        i = child;
+    }
+    t->heap[i] = node;
+}
+
+/* The top's key has grown, or the top is new. */
+static void settle(struct gwt_trace *t)
+{
+    sift(t, 0);
+    t->limit = UINT64_MAX;
+    for (size_t i = 1; i < 3 && i < t->heap_count; i++)
+        if (t->heap[i].key < t->limit)
+            t->limit = t->heap[i].key;
+}
+
+static void drop_top(struct gwt_trace *t)
+{
+    t->heap[0] = t->heap[--t->heap_count];
+    if (t->heap_count)
+        settle(t);
+}
+
+/* ---- sources ------------------------------------------------------------------------------ */
+
+static void release(struct gwt_trace *t, struct cursor *c)
+{
+    if (c->owned)
+        t->held -= c->owned_count;
+    free(c->owned);
+    c->owned = NULL;
+    c->records = NULL;
+    c->pos = c->len = 0;
+}
+
+/* post: t->decoded holds the source's records; 0 or negative. */
+static int decode(struct gwt_trace *t, const struct source *s)
+{
+    int fd = t->fd[s->file], rc;
+
+    if (s->codec == GWT_CODEC_RAW) {
+        rc = gwt_read_at(fd, s->offset, t->decoded, s->count * sizeof(*t->decoded));
+        if (!rc && gwt_crc32c(t->decoded, s->count * sizeof(*t->decoded)) != s->payload_check)
+            rc = -EBADMSG;
+        return rc;
+    }
+    rc = gwt_read_at(fd, s->offset, t->stored, s->stored);
+    return rc ? rc : gwt_decode_records(t->decoder, t->stored, s->stored, t->decoded, s->count);
+}
+
+/* post: c->records are those of the current source from c->seq on; or negative. */
+static int load(struct gwt_trace *t, struct cursor *c)
+{
+    const struct source *s = &t->sources[c->source];
+    uint32_t skip, count;
+    int rc;
+
+    if (c->seq < s->first)
+        c->seq = s->first;
+    skip = (uint32_t)(c->seq - s->first);
+    count = s->count - skip;
+    if (s->file == FILE_RING) {
+        c->records = t->ring.records + s->offset + skip;
+        c->len = count;
+        return 0;
+    }
+    rc = decode(t, s);
+    if (rc)
+        return rc;
+    if (count > SLICE && t->held + count > HELD_MAX)
+        count = SLICE;
+    c->owned = malloc(count * sizeof(*c->owned));
+    if (!c->owned)
+        return -ENOMEM;
+    memcpy(c->owned, t->decoded + skip, count * sizeof(*c->owned));
+    c->owned_count = count;
+    t->held += count;
+    c->records = c->owned;
+    c->len = count;
+    return 0;
+}
+
+/* Passes over sources that hold nothing new.
+ * post: true: c->source does; its key is set to a lower bound. */
+static bool find_source(struct gwt_trace *t, struct cursor *c)
+{
+    for (; c->source < c->sources_to; c->source++) {
+        const struct source *s = &t->sources[c->source];
+
+        if (s->bad || s->first + s->count <= c->seq)
+            continue;
+        if (s->t_first > c->key)
+            c->key = s->t_first;
+        return true;
+    }
+    return false;
+}
+
+static void mark_bad(struct gwt_trace *t, struct cursor *c)
+{
+    gwt_account(t, c, -1);
+    t->sources[c->source].bad = true;
+    gwt_account(t, c, 1);
+    t->coverage.bad_frames++;
+    gwt_account_done(t);
+}
+
+/* The top has no records at hand. post: it has, or another is on top, or none is left. */
+static void refill(struct gwt_trace *t)
+{
+    struct cursor *c = &t->cursors[t->heap[0].cursor];
+
+    release(t, c);
+    if (!find_source(t, c)) {
+        drop_top(t);
+        return;
+    }
+    if (c->key > t->limit) { /* it is not due yet */
+        t->heap[0].key = c->key;
+        settle(t);
+        return;
+    }
+    if (load(t, c)) {
+        mark_bad(t, c);
+        return;
+    }
+    if (return_of(&c->records[0]) > c->key)
+        c->key = return_of(&c->records[0]);
+    t->heap[0].key = c->key;
+    if (c->key > t->limit)
+        settle(t);
+}
+
+int gwt_next(struct gwt_trace *t, struct gwt_event *e)
+{
+    const struct gwt_record *r;
+    struct cursor *c;
+    uint64_t key;
+
+    for (;;) {
+        if (!t->heap_count)
+            return 0;
+        c = &t->cursors[t->heap[0].cursor];
+        if (c->pos < c->len)
+            break;
+        refill(t);
+    }
+    r = &c->records[c->pos++];
+    e->thread = c->thread;
+    e->seq = c->seq++;
+    e->api = r->api;
+    e->kind = t->defs.kind[r->api];
+    e->level = t->defs.level[r->api];
+    e->spare = 0;
+    e->t0_ns = gwt_clock_ns(&t->clock, r->t0);
+    if (__builtin_expect(r->api == GWT_API_PSEUDO + GWT_ALLOCATOR, 0)) {
+        struct gwt_record_allocator a;
+
+        memcpy(&a, r, sizeof(a));
+        e->t1_ns = e->t0_ns;
+        e->flags = 0;
+        e->stream = 0;
+        e->status = 0;
+        e->device = (uint8_t)a.flags;
+        e->arg = a.address;
+        e->value = 0;
+        e->size = (int64_t)a.size_512 * 512;
+        e->allocated = a.allocated;
+        e->reserved = (uint64_t)a.reserved_512 * 512;
+        e->raw = 0;
+    } else {
+        e->t1_ns = gwt_clock_ns(&t->clock, return_of(r));
+        if (e->t1_ns < e->t0_ns)
+            e->t1_ns = e->t0_ns;
+        e->flags = r->flags;
+        e->stream = r->stream;
+        e->status = r->status;
+        e->device = t->defs.device[r->stream];
+        e->arg = r->arg;
+        e->value = r->value;
+        e->size = 0;
+        e->allocated = 0;
+        e->reserved = 0;
+        e->raw = gwt_has_no_dur(r->api) ? r->dur : 0;
+        if (e->kind == GWT_LOST) {
+            t->lost_seen += r->value;
+            gwt_account_done(t);
+        }
+    }
+
+    if (c->pos < c->len) {
+        key = return_of(&c->records[c->pos]);
+        if (key > c->key) {
+            c->key = key;
+            t->heap[0].key = key;
+            if (key > t->limit)
+                settle(t);
+        }
+    }
+    return 1;
+}
+
+/* ---- start and end ------------------------------------------------------------------------ */
+
+void gwt_rewind(struct gwt_trace *t)
+{
+    t->heap_count = 0;
+    t->lost_seen = 0;
+    for (size_t i = 0; i < t->cursors_count; i++) {
+        struct cursor *c = &t->cursors[i];
+
+        release(t, c);
+        c->source = c->sources_from;
+        c->seq = 0;
+        c->key = 0;
+        if (find_source(t, c))
+            t->heap[t->heap_count++] = (struct heap_node){c->key, (uint32_t)i};
+    }
+    for (size_t i = t->heap_count / 2; i-- > 0;)
+        sift(t, i);
+    if (t->heap_count)
+        settle(t);
+}
+
+int gwt_merge_start(struct gwt_trace *t)
+{
+    size_t n = 0, stored = 1, count = 0;
+
+    for (size_t i = 0; i < t->sources_count; i++) {
+        n += !i || t->sources[i].thread != t->sources[i - 1].thread;
+        if (t->sources[i].stored > stored)
+            stored = t->sources[i].stored;
+        if (t->sources[i].file != FILE_RING && t->sources[i].count > count)
+            count = t->sources[i].count;
+    }
+    t->cursors = calloc(n ? n : 1, sizeof(*t->cursors));
+    t->heap = calloc(n ? n : 1, sizeof(*t->heap));
+    t->stored = malloc(stored);
+    if (!t->cursors || !t->heap || !t->stored)
+        return -ENOMEM;
+    if (count) {
+        size_t size = (gwt_decoder_size((uint32_t)count) + 63) & ~(size_t)63;
+        void *memory = aligned_alloc(64, size);
+
+        if (!memory)
+            return -ENOMEM;
+        t->decoder = gwt_decoder_init(memory, size, (uint32_t)count);
+        t->decoded = malloc(count * sizeof(*t->decoded));
+        if (!t->decoder || !t->decoded)
+            return -ENOMEM;
+    }
+    for (size_t i = 0; i < t->sources_count; i++) {
+        if (!i || t->sources[i].thread != t->sources[i - 1].thread) {
+            struct cursor *c = &t->cursors[t->cursors_count++];
+
+            c->thread = t->sources[i].thread;
+            c->sources_from = (uint32_t)i;
+        }
+        t->cursors[t->cursors_count - 1].sources_to = (uint32_t)i + 1;
+    }
+    for (size_t i = 0; i < t->cursors_count; i++)
+        gwt_account(t, &t->cursors[i], 1);
+    gwt_rewind(t);
+    gwt_account_done(t);
+    return 0;
+}
+
+void gwt_merge_free(struct gwt_trace *t)
+{
+    for (size_t i = 0; i < t->cursors_count; i++)
+        free(t->cursors[i].owned);
+    free(t->cursors);
+    free(t->heap);
+    free(t->stored);
+    free(t->decoder);
+    free(t->decoded);
+}
