@@ -1,0 +1,275 @@
+/* The drain thread: rings and definitions into the dump.
+ *
+ * It wakes often and works seldom: a ring is emptied when it is a quarter full or its
+ * oldest record a second old, so that frames are large and compress well. Nothing is lost
+ * by waiting, since the ring itself outlives the process. A tail is advanced only after
+ * write() returned: an event is in the ring, in the dump, or in both. */
+#include "gw.h"
+
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WAKE_NS      5000000L
+#define AGE_NS       1000000000ull /* oldest an undrained record may grow */
+#define LIBRARIES_NS 3000000000ull
+#define NAME_ROUNDS  10 /* looks at a new thread's name, one a second: it is set late */
+
+static struct gwt_writer *writer;
+static struct gwt_record *records; /* GWT_FRAME_RECORDS_MAX of them */
+static uint8_t *definitions;       /* GWT_DEFLOG_SIZE bytes */
+static uint32_t stop_word, done_word, kick_word;
+static uint32_t told_full;
+
+static struct {
+    uint32_t thread; /* whose this slot was when last looked at */
+    uint32_t rounds;
+    uint64_t flushed_ns;
+} seen[GWT_THREAD_SLOTS];
+
+static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+    return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
+}
+
+/* ---- threads' names ---------------------------------------------------------------------- */
+
+static void learn_name(struct gwt_slot *s)
+{
+    char path[64], name[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%u/comm", s->tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    ssize_t n = read(fd, name, sizeof name - 1);
+    close(fd);
+    if (n <= 0)
+        return;
+    if (name[n - 1] == '\n')
+        n--;
+    name[n] = 0;
+    gw_ring_thread_named(s, name);
+}
+
+/* ---- moving ---------------------------------------------------------------------------------- */
+
+static void say_once(int error)
+{
+    if (told_full++)
+        return;
+    gw_store_relaxed(&gw_header->counters[GWT_C_WRITE_ERRNO], (uint64_t)error);
+    gw_say("cannot write %s: %s; the job goes on, recording stops", gw_dump_path, strerror(error));
+}
+
+static void drain_definitions(void)
+{
+    uint64_t first;
+    size_t size;
+    while ((size = gw_define_pending(&first)) > 0) {
+        gw_define_copy(first, definitions, size);
+        int r = gwt_write_definitions(writer, first, definitions, size);
+        if (r < 0)
+            say_once(-r);
+        /* Partner: gw_define()'s acquire load. Advanced on failure too: a full disk must not
+         * stop the program's new names from being interned. */
+        gw_store_release(&gw_header->deflog_tail, first + size);
+    }
+}
+
+static void drain_slot(struct gwt_slot *s)
+{
+    const struct gwt_record *ring = gw_ring_records(s);
+    uint64_t mask = s->ring_records - 1, tail = s->tail;
+    /* Partner: the producer's release store of head. */
+    uint64_t n = gw_load_acquire(&s->head) - tail;
+    while (n) {
+        uint32_t part = n < GWT_FRAME_RECORDS_MAX ? (uint32_t)n : GWT_FRAME_RECORDS_MAX;
+        for (uint32_t i = 0; i < part; i++)
+            records[i] = ring[(tail + i) & mask];
+        int r = gwt_write_events(writer, s->thread, tail, records, part);
+        if (r < 0)
+            say_once(-r);
+        tail += part;
+        n -= part;
+        /* Partner: the producer's acquire load in has_room(). Only now may it overwrite. */
+        gw_store_release(&s->tail, tail);
+    }
+}
+
+static void publish_clock(void)
+{
+    struct gwt_triple t;
+    gw_clock_triple(&t);
+    /* A sequence lock for readers of a live ring: odd while the triple changes. */
+    gw_store_relaxed(&gw_header->now_seq, gw_header->now_seq + 1);
+    gw_fence_release();
+    gw_header->now = t;
+    gw_store_release(&gw_header->now_seq, gw_header->now_seq + 1);
+    gwt_write_clock(writer, &t, 1);
+}
+
+static void publish_counters(void)
+{
+    struct gwt_writer_stats stats;
+    gwt_writer_stats(writer, &stats);
+    uint64_t *c = gw_header->counters;
+    gw_store_relaxed(&c[GWT_C_DRAIN_CPU_NS], gw_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    gw_store_relaxed(&c[GWT_C_FRAMES], stats.frames);
+    gw_store_relaxed(&c[GWT_C_BYTES_WRITTEN], stats.bytes);
+    gw_store_relaxed(&c[GWT_C_EVENTS_AGGREGATED], stats.aggregated);
+    gwt_write_counters(writer, c);
+}
+
+/* One round. post: true if something was written. */
+static bool round_of(bool all)
+{
+    uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
+    bool wrote = false;
+    for (unsigned i = 0; i < gw_ring_slots_used(); i++) {
+        struct gwt_slot *s = gw_ring_slot(i);
+        /* Partner: the release stores of state in ring.c. */
+        uint32_t state = gw_load_acquire(&s->state);
+        if (state == GWT_SLOT_FREE)
+            continue;
+        if (seen[i].thread != s->thread) {
+            seen[i].thread = s->thread;
+            seen[i].rounds = 0;
+            seen[i].flushed_ns = now;
+        }
+        uint64_t n = gw_load_acquire(&s->head) - s->tail;
+        bool due = all || state == GWT_SLOT_CLOSED || n >= s->ring_records / 4 ||
+                   now - seen[i].flushed_ns >= AGE_NS;
+        if (!due)
+            continue;
+        if (seen[i].rounds < NAME_ROUNDS && state == GWT_SLOT_USED) {
+            learn_name(s);
+            seen[i].rounds += now - seen[i].flushed_ns >= AGE_NS || all;
+        }
+        seen[i].flushed_ns = now;
+        if (n) {
+            drain_definitions(); /* what the events refer to goes first */
+            drain_slot(s);
+            wrote = true;
+        }
+        if (state == GWT_SLOT_CLOSED)
+            gw_ring_slot_release(s);
+    }
+    return wrote;
+}
+
+static void *run(void *arg)
+{
+    (void)arg;
+    /* At first write so that even a short job leaves definitions behind. */
+    drain_definitions();
+    uint64_t published = 0, started = gw_clock_ns(CLOCK_MONOTONIC);
+    bool told_libraries = false;
+    for (;;) {
+        bool stopping = gw_load_acquire(&stop_word) != 0; /* partner: gw_drain_stop() */
+        bool wrote = round_of(stopping);
+        uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
+        if (!stopping && !told_libraries && now - started >= LIBRARIES_NS) {
+            gw_facts_libraries(false);
+            told_libraries = true;
+        }
+        if (stopping || (wrote && now - published >= AGE_NS)) {
+            drain_definitions();
+            publish_clock();
+            publish_counters();
+            published = now;
+        }
+        if (stopping)
+            break;
+        const struct timespec nap = {.tv_nsec = WAKE_NS};
+        uint32_t kicks = gw_load_relaxed(&kick_word);
+        futex(&kick_word, FUTEX_WAIT, kicks, &nap);
+    }
+    int r = gwt_writer_close(writer);
+    if (r < 0)
+        say_once(-r);
+    else
+        gw_ring_unlink();
+    gw_store_release(&done_word, 1); /* partner: gw_drain_stop() */
+    futex(&done_word, FUTEX_WAKE, 1, NULL);
+    return NULL;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+int gw_drain_start(const struct gwt_file_header *file)
+{
+    size_t records_size = GWT_FRAME_RECORDS_MAX * sizeof(struct gwt_record);
+    size_t size = records_size + GWT_DEFLOG_SIZE + gwt_writer_size();
+    uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    records = (void *)memory;
+    definitions = memory + records_size;
+    stop_word = done_word = told_full = 0;
+    memset(seen, 0, sizeof seen);
+    struct gwt_writer_options options = {.path = gw_dump_path,
+                                         .max_bytes = gw_options.max_bytes,
+                                         .min_free_pct = gw_options.min_free_pct};
+    int r =
+        gwt_writer_open(&writer, definitions + GWT_DEFLOG_SIZE, gwt_writer_size(), &options, file);
+    if (r < 0) {
+        munmap(memory, size);
+        return r;
+    }
+    /* No signal of the program's is for this thread; SIGXFSZ, which a write may raise, least. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, 256 * 1024);
+    r = -pthread_create(&thread, &attr, run, NULL);
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r < 0) {
+        gwt_writer_abandon(writer);
+        unlink(gw_dump_path);
+        munmap(memory, size);
+    }
+    return r;
+}
+
+void gw_drain_kick(void)
+{
+    gw_add_relaxed(&kick_word, 1);
+    futex(&kick_word, FUTEX_WAKE, 1, NULL);
+}
+
+/* At exit. The thread may be gone without a trace, so the wait is bounded: what it left
+ * stays readable in the ring. */
+void gw_drain_stop(void)
+{
+    uint64_t deadline = gw_clock_ns(CLOCK_MONOTONIC) + 5000000000ull;
+    gw_store_release(&stop_word, 1); /* partner: run() */
+    gw_drain_kick();
+    while (!gw_load_acquire(&done_word)) { /* partner: run()'s last store */
+        uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
+        if (now >= deadline)
+            return;
+        const struct timespec wait = {.tv_nsec = 100000000};
+        futex(&done_word, FUTEX_WAIT, 0, &wait);
+    }
+}
+
+void gw_drain_forget(void)
+{
+    if (writer)
+        gwt_writer_abandon(writer);
+    writer = NULL;
+}

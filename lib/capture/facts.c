@@ -1,0 +1,240 @@
+/* What kind of process this is: facts into the definition log, as key and value.
+ *
+ * The environment is read from an allow list, and secrets are taken out of the command
+ * line, since dumps get attached to bug reports. */
+#include "gw.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <link.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void fact(const char *key, const char *value)
+{
+    gw_lock();
+    gw_define(GWT_DEF_FACT, 0, key, strlen(key) + 1, value, strlen(value));
+    gw_unlock();
+}
+
+static ssize_t read_file(const char *path, char *out, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = read(fd, out, size - 1);
+    close(fd);
+    out[n > 0 ? n : 0] = 0;
+    return n;
+}
+
+/* Field 22 of /proc/self/stat; the second field is a name that may hold anything, so count
+ * from its closing parenthesis. */
+int gw_process_start(uint64_t *ticks)
+{
+    char text[1024];
+    *ticks = 0;
+    if (read_file("/proc/self/stat", text, sizeof text) <= 0)
+        return -1;
+    char *p = strrchr(text, ')');
+    for (int field = 2; p && field < 22; field++)
+        p = strchr(p + 1, ' ');
+    if (p)
+        *ticks = strtoull(p, NULL, 10);
+    return p ? 0 : -1;
+}
+
+void gw_boot_id(uint8_t out[16])
+{
+    char text[64];
+    memset(out, 0, 16);
+    if (read_file("/proc/sys/kernel/random/boot_id", text, sizeof text) <= 0)
+        return;
+    unsigned n = 0;
+    for (const char *c = text; *c && n < 32; c++) {
+        if (!isxdigit((unsigned char)*c))
+            continue;
+        unsigned v = *c <= '9' ? (unsigned)(*c - '0') : (unsigned)(tolower(*c) - 'a' + 10);
+        out[n / 2] = (uint8_t)(out[n / 2] << 4 | v);
+        n++;
+    }
+}
+
+/* ---- the command line ------------------------------------------------------------------- */
+
+static bool names_a_secret(const char *arg)
+{
+    static const char *const words[] = {"token",       "secret",     "passw",      "apikey",
+                                        "api-key",     "api_key",    "credential", "auth",
+                                        "private-key", "access-key", "access_key"};
+    char lower[128];
+    size_t n = 0;
+    for (; arg[n] && arg[n] != '=' && n < sizeof lower - 1; n++)
+        lower[n] = (char)tolower((unsigned char)arg[n]);
+    lower[n] = 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strstr(lower, words[i]))
+            return true;
+    return false;
+}
+
+/* Tokens known by their shape: hf_..., sk-..., ghp_..., and user:password@ in addresses. */
+static bool looks_secret(const char *arg)
+{
+    static const char *const prefixes[] = {"hf_",         "sk-",    "ghp_", "gho_",
+                                           "github_pat_", "glpat-", "AKIA", "xoxb-"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        const char *p = strstr(arg, prefixes[i]);
+        if (p && strlen(p) >= 20 && (p == arg || !isalnum((unsigned char)p[-1])))
+            return true;
+    }
+    const char *scheme = strstr(arg, "://"), *at = scheme ? strchr(scheme, '@') : NULL;
+    return at && memchr(scheme + 3, ':', (size_t)(at - scheme - 3));
+}
+
+static void command_line(void)
+{
+    static char raw[16384];
+    static char text[16384];
+    if (!gw_options.cmdline) {
+        fact("command", "(left out)");
+        return;
+    }
+    ssize_t n = read_file("/proc/self/cmdline", raw, sizeof raw);
+    size_t used = 0;
+    bool hide_next = false;
+    for (ssize_t i = 0; i < n; i += (ssize_t)strlen(raw + i) + 1) {
+        const char *arg = raw + i, *value = strchr(arg, '=');
+        bool names = arg[0] == '-' || value ? names_a_secret(arg) : false;
+        int w;
+        if (hide_next || (looks_secret(arg) && !value))
+            w = snprintf(text + used, sizeof text - used, "%s***", used ? " " : "");
+        else if (value && (names || looks_secret(value + 1)))
+            w = snprintf(text + used, sizeof text - used, "%s%.*s=***", used ? " " : "",
+                         (int)(value - arg), arg);
+        else
+            w = snprintf(text + used, sizeof text - used, "%s%s", used ? " " : "", arg);
+        hide_next = names && !value && arg[0] == '-';
+        used += (size_t)w;
+        if (used >= sizeof text)
+            break;
+    }
+    fact("command", text);
+}
+
+/* ---- libraries ------------------------------------------------------------------------------- */
+
+/* torch/lib/libtorch_cuda.so has its version in torch/version.py. */
+static void torch_version(const char *library, const char *base)
+{
+    char path[PATH_MAX], text[2048], version[64];
+    int lib = (int)(base - library) - 1; /* without the slash */
+    while (lib > 0 && library[lib - 1] != '/')
+        lib--;
+    snprintf(path, sizeof path, "%.*sversion.py", lib, library);
+    const char *p = read_file(path, text, sizeof text) > 0 ? strstr(text, "__version__") : NULL;
+    if (p && sscanf(p, "__version__%*[ =]%*['\"]%63[^'\"]", version) == 1)
+        fact("version.torch", version);
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *data)
+{
+    static const char *const libraries[] = {"libcuda.so",       "libcudart",   "libcublas.so",
+                                            "libcublasLt.so",   "libcudnn.so", "libnccl.so",
+                                            "libtorch_cuda.so", "libcufft.so", "libcusparse.so"};
+    (void)size, (void)data;
+    const char *base = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+    if (!base++)
+        return 0;
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
+        if (strncmp(base, libraries[i], strlen(libraries[i])) != 0)
+            continue;
+        char key[128], real[PATH_MAX];
+        const char *file = realpath(info->dlpi_name, real) ? strrchr(real, '/') + 1 : base;
+        snprintf(key, sizeof key, "library.%.100s", libraries[i]);
+        fact(key, file);
+        if (strncmp(base, "libtorch_cuda.so", 16) == 0)
+            torch_version(info->dlpi_name, base);
+    }
+    return 0;
+}
+
+/* By the drain thread, seconds after the start, when the frameworks have loaded what they
+ * use; and at exit, when no library may be called any more. */
+void gw_facts_libraries(bool at_exit)
+{
+    dl_iterate_phdr(visit, NULL);
+    int (*nccl_version)(int *) =
+        at_exit ? NULL : (int (*)(int *))gw_resolve_symbol("libnccl.so.2", "ncclGetVersion");
+    int v = 0;
+    char text[32];
+    if (nccl_version && nccl_version(&v) == 0) {
+        snprintf(text, sizeof text, "%d", v);
+        fact("version.nccl", text);
+    }
+}
+
+/* ---- all ----------------------------------------------------------------------------------------
+ */
+
+void gw_facts(void)
+{
+    static const char *const environment[] = {"RANK",
+                                              "LOCAL_RANK",
+                                              "WORLD_SIZE",
+                                              "LOCAL_WORLD_SIZE",
+                                              "SLURM_PROCID",
+                                              "SLURM_LOCALID",
+                                              "SLURM_JOB_ID",
+                                              "SLURM_NTASKS",
+                                              "OMPI_COMM_WORLD_RANK",
+                                              "OMPI_COMM_WORLD_SIZE",
+                                              "PMI_RANK",
+                                              "CUDA_VISIBLE_DEVICES",
+                                              "CUDA_LAUNCH_BLOCKING",
+                                              "CUDA_DEVICE_MAX_CONNECTIONS",
+                                              "CUDA_MODULE_LOADING",
+                                              "CUDA_DEVICE_ORDER",
+                                              "CUBLAS_WORKSPACE_CONFIG",
+                                              "PYTORCH_CUDA_ALLOC_CONF",
+                                              "PYTORCH_ALLOC_CONF",
+                                              "PYTORCH_NO_CUDA_MEMORY_CACHING",
+                                              "TORCH_NCCL_ENABLE_TIMING",
+                                              "TORCH_NCCL_BLOCKING_WAIT",
+                                              "NCCL_LAUNCH_MODE",
+                                              "OMP_NUM_THREADS",
+                                              "TOKENIZERS_PARALLELISM"};
+    char text[4096], key[64];
+    fact("gpuwait", GPUWAIT_VERSION);
+    if (gethostname(text, sizeof text - 1) == 0)
+        fact("host", text);
+    command_line();
+    ssize_t n = readlink("/proc/self/exe", text, sizeof text - 1);
+    if (n > 0) {
+        text[n] = 0;
+        fact("executable", text);
+    }
+    for (size_t i = 0; i < sizeof environment / sizeof environment[0]; i++) {
+        const char *v = getenv(environment[i]);
+        if (!v)
+            continue;
+        snprintf(key, sizeof key, "env.%s", environment[i]);
+        fact(key, v);
+    }
+    snprintf(text, sizeof text, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+    fact("cpus", text);
+    int version = 0;
+    if (gw_driver.cuDriverGetVersion && gw_driver.cuDriverGetVersion(&version) == 0) {
+        snprintf(text, sizeof text, "%d.%d", version / 1000, version % 1000 / 10);
+        fact("version.driver_cuda", text);
+    }
+    char driver[256];
+    if (read_file("/sys/module/nvidia/version", driver, sizeof driver) > 0) {
+        driver[strcspn(driver, "\n")] = 0;
+        fact("version.driver", driver);
+    }
+    gw_facts_libraries(false);
+}

@@ -1,0 +1,265 @@
+/* What the files of the preload share: state, threads, frames, and the small
+ * contracts between them. Nothing here is seen outside libgpuwait.so. */
+#ifndef GW_H
+#define GW_H
+
+#include "atomics.h"
+#include "clock.h"
+#include "cuda_abi.h"
+
+#include <gpuwait/format.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/types.h>
+
+/* Also the declarations: a reference that might bind elsewhere goes through the GOT. */
+#pragma GCC visibility push(hidden)
+
+#define GW_EXPORT __attribute__((visibility("default")))
+#define GW_TLS    static __thread __attribute__((tls_model("initial-exec")))
+
+/* ---- the calls -------------------------------------------------------------- */
+
+/* Runtime rows have one wrapper and one real function for each of these: two
+ * cudarts in a process must each reach their own. */
+enum gw_node { GW_NODE_11, GW_NODE_12, GW_NODE_13, GW_NODE_14, GW_NODES };
+
+enum gw_api {
+    GW_API_NONE,
+#define GW_ROW(level, name, kind) GW_API_##name,
+#include "calls_expand.h"
+#undef GW_ROW
+    GW_API_COUNT
+};
+
+struct gw_call {
+    const char *name;
+    uint8_t level;           /* enum gwt_level */
+    uint8_t kind;            /* enum gwt_kind */
+    void *wrapper[GW_NODES]; /* driver and NCCL rows use [0] */
+};
+
+extern const struct gw_call gw_calls[GW_API_COUNT];
+extern void *gw_real[GW_API_COUNT]; /* driver and NCCL */
+extern void *gw_real_runtime[GW_NODES][GW_API_COUNT];
+
+/* ---- helpers of the driver that are called and not wrapped -------------------- */
+
+struct gw_helpers {
+#define HELPER(ret, name, params) ret(*name) params;
+#include "helpers.def"
+#undef HELPER
+};
+extern struct gw_helpers gw_driver; /* each NULL where the driver lacks it */
+
+/* ---- a call in flight ----------------------------------------------------------- */
+
+/* Lives on the caller's stack from entry to return. Decoding fills it before the real
+ * call; it becomes one record after it. Entry writes only the fields before `func`: what
+ * a launch runs is written by its decoding and read for launches alone. */
+struct gw_frame {
+    struct gw_frame *outer;
+    uint64_t t0;
+    uint16_t api;
+    uint16_t flags;
+    uint8_t kind;
+    uint8_t level;
+    uint8_t merged;     /* this driver call is part of its runtime caller's record */
+    uint8_t taken;      /* a nested driver call has already merged into this one */
+    uint8_t per_thread; /* the null stream means the per-thread default stream */
+    uint8_t no_stream;
+    uint16_t spare;
+    uint32_t arg;
+    const void *stream;
+    uint64_t value;
+    struct gw_shape {
+        const void *func;
+        uint32_t grid[3];
+        uint32_t block[3];
+        uint32_t shared;
+        uint32_t epoch; /* of names; only in the cache's entries */
+    } shape;
+};
+
+/* ---- a thread that made a recorded call -------------------------------------------- */
+
+struct gw_signature_entry {
+    struct gw_shape shape;
+    uint32_t id;
+    uint32_t spare;
+};
+#define GW_SIGNATURE_CACHE 512u
+
+struct gw_thread {
+    struct gwt_slot *slot;
+    struct gwt_record *ring;
+    uint64_t mask;
+    uint64_t head;                        /* = slot->head, without reading shared memory */
+    uint64_t tail_seen;                   /* lags behind slot->tail */
+    uint64_t lost, lost_first, lost_last; /* drops not yet told by a LOST record */
+    uint32_t id;
+    uint32_t busy; /* a record or first-time work is under way: a signal handler must not nest */
+    const void *stream_handle;
+    uint32_t stream_key; /* device, per-thread bit, epoch of the cached stream */
+    uint16_t stream_id;
+    int32_t countdown; /* calls until the next candidate for timing */
+    uint32_t random;
+    struct gw_signature_entry signatures[GW_SIGNATURE_CACHE];
+};
+
+/* ---- state ---------------------------------------------------------------------------- */
+
+enum gw_state {
+    GW_INERT,    /* nothing exists yet: no file, no thread */
+    GW_STARTING, /* one thread is making them */
+    GW_ACTIVE,
+    GW_OFF, /* switched off, failed or finished: every call passes through */
+};
+
+extern uint32_t gw_state; /* enum gw_state */
+/* 1 while active, in a page that fork() zeroes: a child made by raw clone sees 0
+ * although no atfork handler ran. Points to a static 0 until the first start. */
+extern uint32_t *gw_alive;
+extern uint32_t gw_recording;             /* 0: switched off from inside the program */
+extern struct gwt_ring_header *gw_header; /* the ring file's, or a private one until it exists */
+
+/* Streams being captured, counted up before the real BeginCapture. While it is not
+ * zero we make no CUDA call but cuStreamIsCapturing. */
+extern uint32_t gw_gate;
+
+static inline void gw_count(enum gwt_counter c, uint64_t n)
+{
+    gw_add_relaxed(&gw_header->counters[c], n);
+}
+
+/* life.c */
+bool gw_start(void);      /* post: true if active now */
+void gw_after_fork(void); /* makes this process inert again; touches no inherited mapping */
+struct gw_thread *gw_thread_get(void); /* this thread's, made at first use; NULL: none to be had */
+extern __thread struct gw_thread *gw_self __attribute__((tls_model("initial-exec")));
+extern __thread struct gw_frame *gw_top __attribute__((tls_model("initial-exec")));
+extern __thread uint8_t gw_device __attribute__((tls_model("initial-exec")));
+extern char gw_dump_path[4096];
+
+/* ring.c */
+int gw_ring_create(const char *dump_path, const struct gwt_file_header *file, char ring_path[256]);
+void gw_ring_unlink(void);
+void gw_ring_forget(void); /* in a forked child */
+int gw_ring_thread(struct gw_thread *t);
+void gw_ring_thread_close(struct gw_thread *t);
+void gw_ring_thread_named(struct gwt_slot *slot, const char *name);
+struct gwt_slot *gw_ring_slot(unsigned index);
+unsigned gw_ring_slots_used(void);
+struct gwt_record *gw_ring_records(const struct gwt_slot *slot);
+void gw_ring_slot_release(
+    struct gwt_slot *slot); /* drain: a closed and drained slot is free again */
+
+/* record.c */
+void gw_push(struct gw_thread *t, const struct gwt_record *r);
+void gw_push_mark(enum gwt_kind kind, uint32_t arg, uint64_t value);
+uint16_t gw_stream_of(struct gw_thread *t, const struct gw_frame *f);
+uint32_t gw_signature_cached(struct gw_thread *t, struct gw_frame *f); /* 0: not met before */
+
+/* define.c: the definition log. One lock, held for microseconds, first-time work only. */
+void gw_lock(void);
+void gw_unlock(void);
+void gw_lock_reset(void);
+/* pre: locked. post: false if the log has no room (counted). */
+bool gw_define(enum gwt_def_type type, uint32_t id, const void *fixed, size_t fixed_size,
+               const void *rest, size_t rest_size);
+size_t gw_define_pending(uint64_t *first); /* bytes not yet in the dump */
+void gw_define_copy(uint64_t first, void *out, size_t size);
+void gw_define_reset(void);
+uint32_t gw_string(const char *text, size_t size); /* pre: locked. post: id, 0 if no room */
+uint32_t gw_string_reserve(void);                  /* pre: locked. an id whose text follows */
+bool gw_string_set(uint32_t id, const char *text, size_t size); /* pre: locked */
+
+/* names.c: function handles -> names -> signatures */
+uint32_t gw_signature_slow(struct gw_thread *t, const struct gw_frame *f);
+uint32_t gw_signature_of(const void *func, const uint32_t grid[3], const uint32_t block[3],
+                         uint32_t shared); /* pre: locked */
+void gw_names_pending(void);               /* learns the names that a capture had postponed */
+void gw_names_invalidate(void);            /* a module went: handles may be reused */
+void gw_names_hint(const void *func, const char *name); /* drivers without cuFuncGetName */
+void gw_names_alias(const void *func, const void *kernel);
+void gw_names_reset(void);
+bool gw_signature_is_comm(uint32_t id); /* a kernel of NCCL's */
+extern uint32_t gw_names_epoch;
+
+/* streams.c: streams, contexts, devices */
+uint16_t gw_stream_slow(struct gw_thread *t, const struct gw_frame *f);
+void gw_stream_created(const void *stream, unsigned flags);
+void gw_stream_gone(const void *stream);
+bool gw_stream_captures(const void *stream, bool per_thread);
+void gw_ctx_known(const void *ctx, int device);
+void gw_ctx_created(const void *ctx, int device);
+void gw_ctx_current(const void *ctx);
+void gw_ctx_popped(void);
+void gw_streams_reset(void);
+extern uint32_t gw_streams_epoch;
+
+/* memory.c: what kind of memory an address is in */
+enum gw_memory { GW_MEM_PAGEABLE, GW_MEM_PINNED, GW_MEM_DEVICE, GW_MEM_MANAGED };
+void gw_memory_add(const void *p, size_t size, enum gw_memory kind, unsigned device);
+void gw_memory_remove(const void *p);
+enum gw_memory gw_memory_kind(const void *p, unsigned *device);
+void gw_memory_reset(void);
+
+/* graphs.c */
+void gw_graph_instantiated(const void *exec, const void *graph);
+void gw_graph_touched(const void *exec);
+void gw_graph_destroyed(const void *exec);
+uint32_t gw_graph_id(const void *exec, uint16_t *flags);
+void gw_graphs_reset(void);
+
+/* resolve.c */
+void gw_resolve_init(void);
+bool gw_driver_ready(void); /* libcuda is mapped and its rows are resolved */
+void *gw_resolve(unsigned api);
+void *gw_resolve_runtime(unsigned node, unsigned api);
+void *gw_resolve_symbol(const char *library, const char *name); /* mapped libraries only */
+bool gw_library_mapped(const char *soname);
+void *gw_resolve_next(const char *name); /* after us in the global scope */
+
+/* drain.c */
+int gw_drain_start(const struct gwt_file_header *file);
+void gw_drain_stop(void); /* bounded wait for the last frame */
+void gw_drain_kick(void);
+void gw_drain_forget(void); /* in a forked child */
+
+/* facts.c: process facts into the definition log */
+void gw_facts(void);
+void gw_facts_libraries(bool at_exit); /* versions of what is mapped by now */
+int gw_process_start(uint64_t *ticks);
+void gw_boot_id(uint8_t out[16]);
+
+/* nvtx.c: ranges seen before the first CUDA call are kept and replayed at the start */
+void gw_nvtx_replay(struct gw_thread *t);
+void gw_nvtx_reset(void);
+
+/* nccl.c */
+uint32_t gw_comm_id(const void *comm);
+void gw_comm_created(const void *comm, int ranks, int rank);
+void gw_comms_reset(void);
+
+/* options.c: the environment, read once by the constructor */
+struct gw_options {
+    bool off;
+    bool block_when_full;
+    bool cmdline;
+    uint64_t max_bytes;
+    unsigned min_free_pct;
+    double timing_pct; /* of device time, for timing samples; 0: off */
+    char out[4096];    /* absolute directory */
+    char ring[256];    /* auto, dump, shm or a directory */
+};
+extern struct gw_options gw_options;
+void gw_options_read(void);
+void gw_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,109 @@
+/* What kind of memory an address lies in: device, pinned host, managed, or, where nobody
+ * told us of it, pageable.
+ *
+ * A sorted table of ranges with a sequence lock. Writers (allocations) hold the one
+ * lock; readers (copies) take none and retry when a writer was at work. */
+#include "gw.h"
+
+#include <string.h>
+
+#define RANGES (1u << 16)
+
+struct range {
+    uintptr_t start;
+    uintptr_t end;
+    uint8_t kind; /* enum gw_memory */
+    uint8_t device;
+};
+
+static struct range ranges[RANGES];
+static uint32_t used;
+static uint32_t sequence; /* odd while a writer is at work */
+
+/* post: index of the last range that starts at or below p, or -1. */
+static long find(uintptr_t p, uint32_t n)
+{
+    long lo = 0, hi = (long)n - 1;
+    while (lo <= hi) {
+        long mid = (lo + hi) / 2;
+        if (ranges[mid].start <= p)
+            lo = mid + 1;
+        else
+            hi = mid - 1;
+    }
+    return hi;
+}
+
+static void begin_write(void)
+{
+    gw_store_relaxed(&sequence, sequence + 1);
+    gw_fence_release(); /* partner: the acquire fence in gw_memory_kind() */
+}
+
+static void end_write(void)
+{
+    gw_store_release(&sequence, sequence + 1);
+}
+
+void gw_memory_add(const void *p, size_t size, enum gw_memory kind, unsigned device)
+{
+    uintptr_t start = (uintptr_t)p;
+    if (!p)
+        return;
+    gw_lock();
+    long i = find(start, used);
+    begin_write();
+    if (i >= 0 && ranges[i].start == start) {
+        ranges[i] = (struct range){start, start + size, (uint8_t)kind, (uint8_t)device};
+    } else if (used < RANGES) {
+        memmove(&ranges[i + 2], &ranges[i + 1], (used - (size_t)(i + 1)) * sizeof ranges[0]);
+        ranges[i + 1] = (struct range){start, start + size, (uint8_t)kind, (uint8_t)device};
+        gw_store_relaxed(&used, used + 1);
+    } else {
+        gw_count(GWT_C_UNDECODED, 1);
+    }
+    end_write();
+    gw_unlock();
+}
+
+void gw_memory_remove(const void *p)
+{
+    if (!p)
+        return;
+    gw_lock();
+    long i = find((uintptr_t)p, used);
+    if (i >= 0 && ranges[i].start == (uintptr_t)p) {
+        begin_write();
+        memmove(&ranges[i], &ranges[i + 1], (used - (size_t)i - 1) * sizeof ranges[0]);
+        gw_store_relaxed(&used, used - 1);
+        end_write();
+    }
+    gw_unlock();
+}
+
+enum gw_memory gw_memory_kind(const void *p, unsigned *device)
+{
+    struct range r = {0};
+    bool hit;
+    uint32_t before;
+    do {
+        while ((before = gw_load_acquire(&sequence)) & 1)
+            gw_pause();
+        uint32_t n = gw_load_relaxed(&used);
+        long i = find((uintptr_t)p, n);
+        hit = i >= 0;
+        if (hit)
+            r = ranges[i];
+        gw_fence_acquire(); /* partner: the release fence in begin_write() */
+    } while (gw_load_relaxed(&sequence) != before);
+    hit = hit && (uintptr_t)p < r.end;
+    if (device)
+        *device = hit ? r.device : 0;
+    return hit ? (enum gw_memory)r.kind : GW_MEM_PAGEABLE;
+}
+
+void gw_memory_reset(void)
+{
+    used = 0;
+    sequence = 0;
+}

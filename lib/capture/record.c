@@ -1,0 +1,361 @@
+/* From a finished call to a record in the ring. */
+#include "call.h"
+#include "sampler.h"
+
+#include <errno.h>
+
+__thread struct gw_thread *gw_self __attribute__((tls_model("initial-exec")));
+__thread struct gw_frame *gw_top __attribute__((tls_model("initial-exec")));
+__thread uint8_t gw_device __attribute__((tls_model("initial-exec")));
+
+/* ---- the ring's producer side ------------------------------------------------- */
+
+static void put(struct gw_thread *t, const struct gwt_record *r)
+{
+    t->ring[t->head & t->mask] = *r;
+    t->head++;
+    /* Publishes the record; partner: the acquire load of head in drain.c and in readers. */
+    gw_store_release(&t->slot->head, t->head);
+}
+
+static bool has_room(struct gw_thread *t, uint64_t slots)
+{
+    if (gw_likely(t->head + slots - t->tail_seen <= t->mask + 1))
+        return true;
+    /* Partner: the drain's release store of tail, made after it copied the records. */
+    t->tail_seen = gw_load_acquire(&t->slot->tail);
+    return t->head + slots - t->tail_seen <= t->mask + 1;
+}
+
+static bool wait_for_room(struct gw_thread *t)
+{
+    const struct timespec nap = {.tv_nsec = 50000};
+    uint64_t deadline = gw_clock_ns(CLOCK_MONOTONIC) + 1000000000u;
+    do {
+        gw_drain_kick();
+        nanosleep(&nap, NULL);
+        if (has_room(t, 1))
+            return true;
+    } while (gw_clock_ns(CLOCK_MONOTONIC) < deadline);
+    return false;
+}
+
+/* Drop the newest and remember what span went missing. */
+static void lose(struct gw_thread *t, uint64_t t0)
+{
+    if (!t->lost)
+        t->lost_first = t0;
+    t->lost++;
+    t->lost_last = t0;
+    gw_store_relaxed(&t->slot->lost, t->slot->lost + 1);
+    gw_count(GWT_C_DROPPED, 1);
+}
+
+static void tell_lost(struct gw_thread *t)
+{
+    uint64_t span = t->lost_last - t->lost_first;
+    struct gwt_record r = {.t0 = t->lost_first, .api = GWT_API_PSEUDO + GWT_LOST, .value = t->lost};
+    if (span > UINT32_MAX) {
+        r.flags |= GWT_F_LONG;
+        span >>= 10;
+    }
+    r.dur = span > UINT32_MAX ? UINT32_MAX : (uint32_t)span;
+    t->lost = 0;
+    put(t, &r);
+}
+
+/* pre:  t->busy is held by the caller. */
+void gw_push(struct gw_thread *t, const struct gwt_record *r)
+{
+    if (gw_unlikely(!has_room(t, t->lost ? 2 : 1))) {
+        int saved = errno;
+        bool room = gw_options.block_when_full && has_room(t, 1);
+        if (!room && gw_options.block_when_full)
+            room = wait_for_room(t);
+        errno = saved;
+        if (!room || (t->lost && !has_room(t, 2))) {
+            lose(t, r->t0);
+            return;
+        }
+    }
+    if (gw_unlikely(t->lost))
+        tell_lost(t);
+    put(t, r);
+}
+
+void gw_push_mark(enum gwt_kind kind, uint32_t arg, uint64_t value)
+{
+    struct gw_thread *t = gw_self ? gw_self : gw_thread_get();
+    if (!t || t->busy)
+        return;
+    struct gwt_record r = {
+        .t0 = gw_ticks(), .api = (uint16_t)(GWT_API_PSEUDO + kind), .arg = arg, .value = value};
+    t->busy = 1;
+    gw_fence_signal();
+    gw_push(t, &r);
+    gw_fence_signal();
+    t->busy = 0;
+}
+
+/* ---- entry, the uncommon cases --------------------------------------------------- */
+
+/* A frame at or below ours belongs to a call that an exception or a cancellation left
+ * without passing through its return: the stack grows down, so a caller's frame lies
+ * higher. Its memory may be overwritten already, so only the open slot is told. */
+static void drop_unwound(struct gw_frame *f)
+{
+    struct gw_thread *t = gw_self;
+    if (!gw_top || (uintptr_t)gw_top > (uintptr_t)f)
+        return;
+    gw_top = NULL;
+    if (!t || t->busy || !t->slot->open_t0)
+        return;
+    struct gwt_record r = {
+        .t0 = t->slot->open_t0, .api = t->slot->open_api, .flags = GWT_F_UNWOUND};
+    t->busy = 1;
+    gw_fence_signal();
+    gw_push(t, &r);
+    gw_fence_signal();
+    t->busy = 0;
+}
+
+struct gw_frame *gw_enter_any(struct gw_frame *f, uint64_t word)
+{
+    return gw_enter_frame(f, word);
+}
+
+struct gw_frame *gw_enter_nested(struct gw_frame *f)
+{
+    struct gw_thread *t = gw_self;
+    if (t && t->busy) {
+        /* A signal handler inside a record, or a call of the driver's into its own exports while
+         * we ask it something. */
+        gw_count(GWT_C_NESTED_SIGNAL, 1);
+        return NULL;
+    }
+    drop_unwound(f);
+    struct gw_frame *o = gw_top;
+    if (o && o->kind == f->kind) {
+        if (o->level == f->level)
+            return NULL; /* one call implemented by another: one record */
+        if (!o->taken) {
+            o->taken = 1;
+            o->flags |= GWT_F_DRIVER;
+            f->merged = 1;
+            if (f->kind == GWT_LAUNCH && gw_share_sampled(o))
+                f->t0 = gw_ticks();
+            return o;
+        }
+    }
+    f->outer = o;
+    if (o)
+        f->flags |= GWT_F_NESTED;
+    gw_top = f;
+    f->t0 = gw_ticks();
+    if (t && !o) {
+        t->slot->open_api = f->api;
+        gw_store_relaxed(&t->slot->open_t0, f->t0);
+    }
+    return f;
+}
+
+/* pre:  not active in this thread yet, or a row without a record. */
+struct gw_frame *gw_enter_slow(struct gw_frame *f)
+{
+    if (f->kind == GWT_NAME) {
+        f->merged = 1;
+        return gw_state == GW_OFF ? NULL : f;
+    }
+    if (gw_load_acquire(&gw_state) == GW_OFF)
+        return NULL;
+    int saved = errno;
+    if (gw_load_acquire(&gw_state) == GW_ACTIVE && !*gw_alive)
+        gw_after_fork(); /* a raw clone: no atfork handler ran */
+    /* Asking for events, or which device is current, creates no context and starts nothing. */
+    bool passive = f->kind == GWT_POLL || f->kind == GWT_CONTEXT;
+    if (gw_load_acquire(&gw_state) != GW_ACTIVE && !passive && gw_driver_ready())
+        gw_start();
+    if (gw_load_acquire(&gw_state) == GW_ACTIVE && !gw_self)
+        gw_thread_get();
+    errno = saved;
+    /* Still inert in the first runtime call, which is what maps libcuda: the frame waits on
+     * this stack, and the driver call nested in it starts us. */
+    return gw_enter_nested(f);
+}
+
+/* ---- return ------------------------------------------------------------------------- */
+
+/* Compared as five words without branches: most launches hit. */
+static inline bool same_shape(const struct gw_shape *a, const struct gw_shape *b)
+{
+    uint64_t x[5], y[5];
+    _Static_assert(sizeof *a == sizeof x, "no padding");
+    memcpy(x, a, sizeof x);
+    memcpy(y, b, sizeof y);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4])) == 0;
+}
+
+static inline struct gw_signature_entry *entry_of(struct gw_thread *t, struct gw_frame *f)
+{
+    uint64_t x[5];
+    f->shape.epoch = gw_load_relaxed(&gw_names_epoch);
+    memcpy(x, &f->shape, sizeof x);
+    uint64_t h = (x[0] >> 4) + x[1] * 0x9e3779b97f4a7c15u + x[2] * 0xc2b2ae3d27d4eb4fu + x[3];
+    return &t->signatures[(h ^ h >> 32) & (GW_SIGNATURE_CACHE - 1)];
+}
+
+uint32_t gw_signature_cached(struct gw_thread *t, struct gw_frame *f)
+{
+    struct gw_signature_entry *e = entry_of(t, f);
+    return same_shape(&e->shape, &f->shape) ? e->id : 0;
+}
+
+/* The handle of a launch that failed may be no handle at all: the driver is not asked about it. */
+static inline uint32_t signature(struct gw_thread *t, struct gw_frame *f, int status)
+{
+    struct gw_signature_entry *e = entry_of(t, f);
+    if (gw_likely(same_shape(&e->shape, &f->shape)))
+        return e->id;
+    if (status != 0)
+        return 0;
+    uint32_t id = gw_signature_slow(t, f);
+    if (id)
+        *e = (struct gw_signature_entry){.shape = f->shape, .id = id};
+    return id;
+}
+
+static inline uint16_t stream(struct gw_thread *t, const struct gw_frame *f)
+{
+    uint32_t key = (gw_load_relaxed(&gw_streams_epoch) << 10) | (uint32_t)gw_device << 2 |
+                   (uint32_t)f->no_stream << 1 | f->per_thread;
+    if (gw_likely(t->stream_handle == f->stream && t->stream_key == key && t->stream_id))
+        return t->stream_id;
+    uint16_t id = gw_stream_slow(t, f);
+    t->stream_handle = f->stream;
+    t->stream_key = key;
+    t->stream_id = id;
+    return id;
+}
+
+uint16_t gw_stream_of(struct gw_thread *t, const struct gw_frame *f)
+{
+    return stream(t, f);
+}
+
+/* Context switches are recorded only where they cost something. */
+static bool negligible(const struct gw_frame *f, uint64_t t1)
+{
+    return f->kind == GWT_CONTEXT && t1 - f->t0 < 200000; /* ticks: some 100 us */
+}
+
+static inline void set_duration(struct gwt_record *r, uint64_t dur)
+{
+    if (gw_unlikely(dur > UINT32_MAX)) {
+        r->flags |= GWT_F_LONG;
+        dur >>= 10;
+    }
+    r->dur = dur > UINT32_MAX ? UINT32_MAX : (uint32_t)dur;
+}
+
+static void push_busy(struct gw_thread *t, const struct gwt_record *r)
+{
+    gw_push(t, r);
+    gw_fence_signal();
+    t->busy = 0;
+}
+
+/* post: the thread to record into, or NULL: this call leaves no record. */
+static inline struct gw_thread *may_record(struct gw_frame *f)
+{
+    struct gw_thread *t = gw_self;
+    gw_top = f->outer;
+    if (gw_unlikely(!gw_load_relaxed(gw_alive)))
+        return NULL; /* never started, or finished meanwhile */
+    if (gw_unlikely(!t) && !(t = gw_thread_get())) {
+        gw_count(GWT_C_NO_RING, 1);
+        return NULL;
+    }
+    if (!f->outer)
+        gw_store_relaxed(&t->slot->open_t0, 0);
+    return gw_likely(gw_load_relaxed(&gw_recording)) ? t : NULL;
+}
+
+void gw_finish_launch(struct gw_frame *f, uint64_t t1, int status)
+{
+    struct gw_thread *t = may_record(f);
+    if (gw_unlikely(!t))
+        return;
+    t->busy = 1;
+    gw_fence_signal();
+    struct gwt_record r = {.t0 = f->t0,
+                           .api = f->api,
+                           .flags = f->flags,
+                           .status = (uint16_t)status,
+                           .value = f->value};
+    set_duration(&r, t1 - f->t0);
+    if (gw_likely(f->level == GWT_LEVEL_DRIVER || f->taken)) {
+        r.arg = signature(t, f, status);
+    } else if (status == 0) {
+        /* Its handle is the runtime's, of which the driver knows no name. */
+        r.flags |= GWT_F_HOLE;
+        gw_count(GWT_C_HOLES, 1);
+    }
+    r.stream = stream(t, f);
+    if (gw_unlikely(gw_load_relaxed(&gw_timing)) && !(r.flags & GWT_F_CAPTURED))
+        gw_stream_given(r.stream, f, r.arg, t1);
+    push_busy(t, &r);
+}
+
+/* What the sampler must know of calls other than launches. */
+static void tell_sampler(const struct gw_frame *f, const struct gwt_record *r, uint64_t t1)
+{
+    switch (f->kind) {
+    case GWT_GRAPH_LAUNCH:
+    case GWT_COPY:
+    case GWT_MEMSET:
+        if (!(r->flags & GWT_F_CAPTURED))
+            gw_stream_given(r->stream, f, r->arg, t1);
+        if (r->flags & GWT_F_BLOCKING)
+            gw_stream_awaited(r->stream, GWT_SCOPE_STREAM, t1);
+        break;
+    case GWT_SYNC:
+        gw_stream_awaited(r->stream, GWT_F_SUB(r->flags), t1);
+        break;
+    case GWT_EVENT_RECORD:
+        if (gw_event_takes_time((const void *)(uintptr_t)f->value))
+            gw_stream_timed_by_user(r->stream, t1);
+        break;
+    case GWT_NCCL:
+        gw_stream_never(r->stream);
+        break;
+    }
+}
+
+void gw_finish(struct gw_frame *f, uint64_t t1, int status)
+{
+    if (f->kind == GWT_POLL) {
+        gw_top = f->outer;
+        gw_count(GWT_C_POLLS, 1);
+        return;
+    }
+    struct gw_thread *t = may_record(f);
+    if (gw_unlikely(!t || negligible(f, t1)))
+        return;
+    t->busy = 1;
+    gw_fence_signal();
+    struct gwt_record r = {.t0 = f->t0,
+                           .api = f->api,
+                           .flags = f->flags,
+                           .status = (uint16_t)status,
+                           .arg = f->arg,
+                           .value = f->value};
+    set_duration(&r, t1 - f->t0);
+    if (f->kind == GWT_GRAPH_LAUNCH)
+        r.arg = gw_graph_id(f->shape.func, &r.flags);
+    r.stream = stream(t, f);
+    if (f->kind == GWT_SYNC)
+        gw_store_relaxed(&gw_awaited, gw_load_relaxed(&gw_awaited) + 1);
+    if (gw_unlikely(gw_load_relaxed(&gw_timing)))
+        tell_sampler(f, &r, t1);
+    push_busy(t, &r);
+}

@@ -1,0 +1,456 @@
+/* Which operations are timed, and the few calls that this adds around them.
+ *
+ * Rules, each with its reason in the check that enforces it: never while a stream captures,
+ * never NCCL, never what overlaps its predecessor or blocks, never between timing events of
+ * the program's own, never a handle's first launch; within a budget of device time. */
+#include "sampler.h"
+
+#include "call.h"
+
+uint32_t gw_timing;
+uint64_t gw_spending;
+struct gw_pool gw_pool;
+uint64_t gw_awaited;
+
+#define SPACER_MIN_NS  10000u
+#define SPACER_MAX_NS  60000u
+#define PAIR_COST_NS   7000u   /* what two events cost the device (measured: 4 to 8 us) */
+#define LEAD_NS        40000u  /* a stream this far behind needs no spacer */
+#define APART_NS       150000u /* between two samples, so that one does not meet the other's */
+#define USER_TIMING_NS 1000000000ull /* after a timing event of the program's */
+
+/* ---- streams ------------------------------------------------------------------------ */
+
+static struct {
+    uint64_t until;       /* predicted end of the work given so far */
+    uint64_t user_timing; /* when the program last recorded a timing event here */
+    uint32_t never;
+} streams[UINT16_MAX + 1];
+static uint64_t all_until; /* the latest of them */
+
+static uint64_t now_ns(void)
+{
+    return gw_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Predictions are in ticks of the record clock, whose rate is known to a percent: enough. */
+static double ticks_per_ns = 1;
+
+static uint64_t span(uint64_t ns)
+{
+    return (uint64_t)((double)ns * ticks_per_ns);
+}
+
+void gw_sampler_clock(uint64_t ticks, uint64_t ns)
+{
+    if (gw_clock == GWT_CLOCK_TSC && ns)
+        ticks_per_ns = (double)ticks / (double)ns;
+}
+
+static void raise_to(uint64_t *word, uint64_t v)
+{
+    if (gw_load_relaxed(word) < v)
+        gw_store_relaxed(word, v); /* races lose a few us of a prediction */
+}
+
+/* Called once a record is made: advances the prediction of its stream. */
+void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1)
+{
+    unsigned class = f->kind == GWT_LAUNCH         ? GWT_SAMPLE_KERNEL
+                     : f->kind == GWT_GRAPH_LAUNCH ? GWT_SAMPLE_GRAPH
+                     : f->kind == GWT_MEMSET       ? GWT_SAMPLE_MEMSET
+                                                   : GWT_SAMPLE_H2D;
+    const struct gw_seen *s = gw_seen_of(class, arg, f->value);
+    uint64_t end = t1 + span(2000), until = gw_load_relaxed(&streams[stream].until);
+    if (end < until)
+        end = until;
+    end += span(s && s->n ? (uint64_t)s->mean_ns : 4000);
+    gw_store_relaxed(&streams[stream].until, end);
+    raise_to(&all_until, end);
+}
+
+void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1)
+{
+    if (scope == GWT_SCOPE_DEVICE)
+        gw_store_relaxed(&all_until, t1); /* every stream's `until` is no later than this */
+    gw_store_relaxed(&streams[stream].until, t1);
+}
+
+void gw_stream_timed_by_user(uint16_t stream, uint64_t now)
+{
+    gw_store_relaxed(&streams[stream].user_timing, now);
+}
+
+void gw_stream_never(uint16_t stream)
+{
+    gw_store_relaxed(&streams[stream].never, 1);
+}
+
+/* ---- timing events of the program's own ------------------------------------------------ */
+
+/* A set of handles; a slot that a collision takes over only widens what is left alone. */
+#define EVENTS 8192u
+static uint64_t timing_events[EVENTS];
+
+static uint64_t *event_slot(const void *event)
+{
+    return &timing_events[((uint64_t)(uintptr_t)event * 0x9e3779b97f4a7c15u) >> 51];
+}
+
+void gw_event_created(const void *event, unsigned flags)
+{
+    uint64_t *slot = event_slot(event);
+    if (!(flags & 2)) /* not CU_EVENT_DISABLE_TIMING */
+        gw_store_relaxed(slot, (uint64_t)(uintptr_t)event);
+    else if (gw_load_relaxed(slot) == (uint64_t)(uintptr_t)event)
+        gw_store_relaxed(slot, 0);
+}
+
+bool gw_event_takes_time(const void *event)
+{
+    return gw_load_relaxed(event_slot(event)) == (uint64_t)(uintptr_t)event;
+}
+
+/* ---- durations seen ----------------------------------------------------------------------- */
+
+#define SIGNATURES 65536u
+#define GRAPHS     1024u
+#define SIZES      64u
+static struct gw_seen signatures[SIGNATURES], graphs[GRAPHS];
+static struct gw_seen sizes[GWT_SAMPLE_CLASS_COUNT][SIZES];
+
+struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value)
+{
+    if (class == GWT_SAMPLE_KERNEL)
+        return arg && arg < SIGNATURES ? &signatures[arg] : NULL;
+    if (class == GWT_SAMPLE_GRAPH)
+        return arg && arg < GRAPHS ? &graphs[arg] : NULL;
+    return &sizes[class][value ? 63 - __builtin_clzll(value) : 0];
+}
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+static uint32_t sampling;  /* one sample is submitted at a time */
+static uint32_t in_flight; /* raised before the gate is read; partner: gw_sample_wait() */
+static uint64_t last_sample;
+static int64_t tokens_ns = 20000000; /* device time to spend; the start may take 20 ms ahead */
+static uint64_t tokens_at;
+static float spread_ns = 1000;  /* typical spread of the signatures met, the yardstick of choice */
+static float submit_ns = 12000; /* how long submitting a pair takes the host, high percentile */
+static uint32_t wanted;         /* candidates met lately that had too few samples */
+uint32_t gw_sample_every = 64;  /* mean distance of candidates; set by the timer */
+
+static uint32_t random_word(struct gw_thread *t)
+{
+    if (!t->random)
+        t->random = t->id * 2654435761u | 1;
+    t->random ^= t->random << 13;
+    t->random ^= t->random >> 17;
+    t->random ^= t->random << 5;
+    return t->random;
+}
+
+/* The next candidate is a random number of launches away. */
+static void rearm(struct gw_thread *t)
+{
+    uint32_t every = gw_load_relaxed(&wanted) ? 2 : gw_load_relaxed(&gw_sample_every);
+    t->countdown = (int32_t)(random_word(t) % (2 * every));
+}
+
+/* libm is not among the libraries that the preload may need. */
+static float root(float x)
+{
+    float r = x > 1 ? x : 1;
+    for (int i = 0; i < 24 && x > 0; i++)
+        r = 0.5f * (r + x / r);
+    return x > 0 ? r : 0;
+}
+
+/* For a given number of samples the error of the total is least when a signature gets them
+ * in proportion to its launches x spread: launches come by themselves, so accept by spread.
+ * The first three come at once. */
+static bool worth(struct gw_thread *t, struct gw_seen *s)
+{
+    if (s->taken < 3) {
+        gw_store_relaxed(&wanted, 64);
+        return true;
+    }
+    if (s->n < 2)
+        return random_word(t) % 32 == 0; /* on their way, or void so far */
+    if (gw_load_relaxed(&wanted)) {
+        gw_sub_relaxed(&wanted, 1);
+        if (random_word(t) % 32)
+            return false;
+    }
+    float spread = root(s->m2 / (float)(s->n - 1));
+    if (spread < 0.02f * s->mean_ns + 50)
+        spread = 0.02f * s->mean_ns + 50;
+    spread_ns += (spread - spread_ns) / 64;
+    return (float)(random_word(t) & 0xffff) * (2 * spread_ns) < spread * 65536.0f;
+}
+
+/* A bucket that fills with the wall clock at the budget's rate. */
+static bool afford(uint64_t now, int64_t cost)
+{
+    int64_t tokens = tokens_ns + (int64_t)((double)(now - tokens_at) * 1e-9 * (double)gw_spending);
+    if (!tokens_at)
+        tokens = tokens_ns;
+    tokens_at = now;
+    tokens_ns = tokens > 20000000 ? 20000000 : tokens;
+    if (tokens_ns < cost)
+        return false;
+    tokens_ns -= cost;
+    return true;
+}
+
+/* ---- one sample ------------------------------------------------------------------------------ */
+
+static struct {
+    struct gw_pair *pair;
+    CUstream stream;
+    bool per_thread;
+    uint32_t value; /* that the spacer stores when it ends */
+    uint64_t begun_ns;
+} now_sampling;
+const void *gw_busy_stream; /* the stream of the sample being submitted */
+static uint32_t foreign;    /* another thread submitted to it */
+static uint32_t last_value;
+
+static struct gw_pair *take_pair(void)
+{
+    static uint32_t next;
+    for (unsigned i = 0; i < GW_PAIRS; i++) {
+        struct gw_pair *p = &gw_pool.pairs[(next + i) % GW_PAIRS];
+        /* Partner: the timer's release store when it has harvested the pair. */
+        if (gw_load_acquire(&p->state) == GW_PAIR_FREE) {
+            next = (next + i + 1) % GW_PAIRS;
+            p->state = GW_PAIR_TAKEN;
+            p->reason = GWT_VOID_NONE;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+typedef CUresult (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+                              unsigned, unsigned, CUstream, void **, void **);
+typedef CUresult (*record_fn)(CUevent, CUstream);
+typedef CUresult (*query_fn)(CUevent);
+
+static CUresult record_event(CUevent e)
+{
+    return ((record_fn)gw_real[GW_API_cuEventRecord])(e, now_sampling.stream);
+}
+
+/* Class of the operation, or 0: it is not to be timed. */
+static unsigned class_of(const struct gw_frame *f)
+{
+    if (f->flags & (GWT_F_CAPTURED | GWT_F_PDL | GWT_F_COOP | GWT_F_PAGEABLE | GWT_F_BLOCKING))
+        return 0;
+    switch (f->kind) {
+    case GWT_LAUNCH:
+        return GWT_SAMPLE_KERNEL;
+    case GWT_GRAPH_LAUNCH:
+        return GWT_SAMPLE_GRAPH;
+    case GWT_MEMSET:
+        return GWT_SAMPLE_MEMSET;
+    case GWT_COPY:
+        if (f->arg != 1)
+            return 0;
+        switch (GWT_F_SUB(f->flags)) {
+        case GWT_H2D:
+            return GWT_SAMPLE_H2D;
+        case GWT_D2H:
+            return GWT_SAMPLE_D2H;
+        case GWT_D2D:
+            return GWT_SAMPLE_D2D;
+        }
+    }
+    return 0;
+}
+
+static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_t stream,
+                  uint32_t arg, bool spacer, uint32_t spacer_ns)
+{
+    bool per_thread = f->per_thread && !f->stream;
+    p->flags = (uint16_t)(class | (spacer ? GWT_SAMPLE_SPACER : 0));
+    p->stream = stream;
+    p->arg = arg;
+    p->value = class == GWT_SAMPLE_KERNEL || class == GWT_SAMPLE_GRAPH ? 0 : f->value;
+    p->spacer_ns = spacer ? spacer_ns : 0;
+    now_sampling.pair = p;
+    /* CU_STREAM_PER_THREAD: our calls are the legacy ones, which take null otherwise. */
+    now_sampling.stream = per_thread ? (CUstream)(uintptr_t)2 : (CUstream)f->stream;
+    now_sampling.begun_ns = now_ns();
+    gw_store_relaxed(&foreign, 0);
+    gw_store_release(&gw_busy_stream, f->stream ? f->stream : (const void *)1);
+    if (spacer) {
+        uint64_t ns = spacer_ns, word = (uint64_t)gw_pool.word_device;
+        uint32_t value = ++last_value;
+        void *args[] = {&ns, &word, &value};
+        now_sampling.value = value;
+        if (((launch_fn)gw_real[GW_API_cuLaunchKernel])(gw_pool.spacer, 1, 1, 1, 1, 1, 1, 0,
+                                                        now_sampling.stream, args, NULL) != 0)
+            return false;
+    }
+    return record_event(p->before) == 0;
+}
+
+static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, uint16_t stream,
+                        uint32_t arg)
+{
+    uint64_t now = gw_ticks(), until = gw_load_relaxed(&streams[stream].until);
+    uint64_t all = gw_load_relaxed(&all_until);
+    CUcontext ctx = NULL;
+    if (until > all)
+        until = all; /* a device-wide wait came after */
+    bool spacer = until < now + span(LEAD_NS);
+    float wish = submit_ns * 1.3f + 3000;
+    uint32_t spacer_ns = wish < SPACER_MIN_NS   ? SPACER_MIN_NS
+                         : wish > SPACER_MAX_NS ? SPACER_MAX_NS
+                                                : (uint32_t)wish;
+    uint64_t user = gw_load_relaxed(&streams[stream].user_timing);
+    if (now - last_sample < span(APART_NS) || (user && now - user < span(USER_TIMING_NS)))
+        return -1;
+    /* Events and stream must belong to one context. */
+    if (!gw_driver.cuCtxGetCurrent || gw_driver.cuCtxGetCurrent(&ctx) != 0 || ctx != gw_pool.ctx)
+        return -1;
+    if (!afford(now_ns(), spacer ? spacer_ns + PAIR_COST_NS : PAIR_COST_NS))
+        return -1;
+    struct gw_pair *p = take_pair();
+    if (!p)
+        return -1;
+    last_sample = now;
+    s->taken++;
+    if (!start(f, class, p, stream, arg, spacer, spacer_ns))
+        p->reason = GWT_VOID_ERROR;
+    return (int)(p - gw_pool.pairs);
+}
+
+/* The lock, then the in-flight count, then the gate: a capture that begins later waits for us
+ * (gw_sample_wait), one that began earlier is seen here. */
+int gw_sample_begin(struct gw_frame *f)
+{
+    struct gw_thread *t = gw_self;
+    uint32_t zero = 0, arg = 0;
+    unsigned class = class_of(f);
+    rearm(t);
+    if (!class || t->busy || !gw_load_relaxed(&gw_recording))
+        return -1;
+    t->busy = 1;
+    gw_fence_signal();
+    uint16_t stream = gw_stream_of(t, f);
+    /* Only a signature that is known: then its function has run, and its module is loaded. */
+    if (class == GWT_SAMPLE_KERNEL)
+        arg = gw_signature_cached(t, f);
+    else if (class == GWT_SAMPLE_GRAPH)
+        arg = gw_graph_id(f->shape.func, NULL);
+    bool known = class != GWT_SAMPLE_KERNEL && class != GWT_SAMPLE_GRAPH ? true : arg != 0;
+    struct gw_seen *s = known ? gw_seen_of(class, arg, f->value) : NULL;
+    int index = -1;
+    bool first = s && class == GWT_SAMPLE_GRAPH && s->launches++ == 0;
+    if (s && !first && stream && !streams[stream].never &&
+        !(class == GWT_SAMPLE_KERNEL && gw_signature_is_comm(arg)) && worth(t, s) &&
+        gw_cas(&sampling, &zero, 1)) {
+        gw_add_seq(&in_flight, 1);
+        if (__atomic_load_n(&gw_gate, __ATOMIC_SEQ_CST) == 0)
+            index = begin_locked(f, s, class, stream, arg);
+        if (index < 0) {
+            gw_sub_seq(&in_flight, 1);
+            gw_store_release(&sampling, 0);
+        }
+    }
+    gw_fence_signal();
+    t->busy = 0;
+    if (index >= 0) /* the record is about the program's call, not about ours before it */
+        f->t0 = gw_pool.pairs[index].t0 = gw_ticks();
+    return index;
+}
+
+/* A busy stream has no spacer to tell that the first event was still waiting: ask. This thread
+ * may be inside another's GLOBAL capture's reach, hence the mode. */
+static bool before_is_done(struct gw_pair *p)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    if (!gw_driver.cuThreadExchangeStreamCaptureMode ||
+        gw_driver.cuThreadExchangeStreamCaptureMode(&mode) != 0)
+        return true;
+    CUresult r = ((query_fn)gw_real[GW_API_cuEventQuery])(p->before);
+    gw_driver.cuThreadExchangeStreamCaptureMode(&mode);
+    return r != 600; /* CUDA_ERROR_NOT_READY */
+}
+
+void gw_sample_end(int index, int status)
+{
+    struct gw_pair *p = &gw_pool.pairs[index];
+    struct gw_thread *t = gw_self;
+    uint64_t begun = now_sampling.begun_ns;
+    t->busy = 1;
+    gw_fence_signal();
+    if (p->reason == GWT_VOID_NONE && (record_event(p->after) != 0 || status != 0))
+        p->reason = GWT_VOID_ERROR;
+    uint64_t ended = now_ns();
+    if (p->reason == GWT_VOID_NONE) {
+        bool late =
+            p->flags & GWT_SAMPLE_SPACER ? *gw_pool.word == now_sampling.value : before_is_done(p);
+        if (late)
+            p->reason = GWT_VOID_LATE;
+        else if (gw_load_relaxed(&foreign))
+            p->reason = GWT_VOID_FOREIGN;
+        float took = (float)(ended - begun);
+        /* Follows the worst quickly and forgets it slowly. */
+        submit_ns = took > submit_ns ? submit_ns + (took - submit_ns) / 4 : submit_ns * 0.98f;
+        if (late)
+            submit_ns = submit_ns * 1.2f > 50000 ? 50000 : submit_ns * 1.2f;
+    }
+    gw_store_relaxed(&gw_busy_stream, NULL);
+    gw_count(GWT_C_SAMPLES, 1);
+    gw_count(GWT_C_SAMPLER_GPU_NS, p->spacer_ns + PAIR_COST_NS);
+    gw_count(GWT_C_SAMPLER_HOST_NS, now_ns() - begun);
+    /* Publishes the pair; partner: the timer's acquire load. */
+    gw_store_release(&p->state, p->reason == GWT_VOID_NONE ? GW_PAIR_SUBMITTED : GW_PAIR_VOID);
+    gw_sub_seq(&in_flight, 1); /* partner: gw_sample_wait() */
+    gw_store_release(&sampling, 0);
+    gw_fence_signal();
+    t->busy = 0;
+}
+
+/* Seen by every other submission while a sample is being submitted. */
+void gw_sample_foreign(const void *stream)
+{
+    if (gw_load_relaxed(&gw_busy_stream) == (stream ? stream : (const void *)1))
+        gw_store_relaxed(&foreign, 1);
+}
+
+void gw_sample_wait(void)
+{
+    unsigned i = 0;
+    while (__atomic_load_n(&in_flight, __ATOMIC_SEQ_CST) && ++i < 1000000)
+        gw_pause();
+    if (i == 1000000) /* its call never returned, or blocks: no more samples, no more waiting */
+        gw_store_relaxed(&gw_timing, 0);
+}
+
+void gw_pool_offer(void)
+{
+    CUcontext ctx = NULL;
+    if (gw_pool.ctx || gw_load_relaxed(&gw_gate) || !gw_driver.cuCtxGetCurrent ||
+        gw_driver.cuCtxGetCurrent(&ctx) != 0 || !ctx)
+        return;
+    gw_pool.device = gw_device;
+    gw_store_release(&gw_pool.ctx, ctx); /* partner: the timer's look at it */
+}
+
+void gw_sampler_reset(void)
+{
+    memset(streams, 0, sizeof streams);
+    memset(timing_events, 0, sizeof timing_events);
+    memset(signatures, 0, sizeof signatures);
+    memset(graphs, 0, sizeof graphs);
+    memset(sizes, 0, sizeof sizes);
+    memset(&gw_pool, 0, sizeof gw_pool);
+    sampling = in_flight = 0;
+    gw_busy_stream = NULL;
+    tokens_at = all_until = last_sample = 0;
+    tokens_ns = 20000000;
+}

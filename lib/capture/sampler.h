@@ -1,0 +1,102 @@
+/* Timing operations on the device without CUPTI: an event before and an event after a few
+ * of them, behind a short spacer kernel where the stream is idle.
+ *
+ * sampler.c decides and submits, on the program's own threads; timer.c owns the thread that
+ * prepares, calibrates and harvests. Off (gw_timing = 0) it costs one load per launch. */
+#ifndef GW_SAMPLER_H
+#define GW_SAMPLER_H
+
+#include "gw.h"
+
+#pragma GCC visibility push(hidden)
+
+extern uint32_t gw_timing;   /* 1: ready, samples may be taken */
+extern uint64_t gw_spending; /* ns of device time that may be spent per second */
+
+#define GW_PAIRS 64u
+
+enum gw_pair_state {
+    GW_PAIR_FREE,
+    GW_PAIR_TAKEN,     /* by the thread that submits */
+    GW_PAIR_SUBMITTED, /* both events are in the stream */
+    GW_PAIR_VOID,      /* likewise, but the time means nothing: `reason` */
+};
+
+struct gw_pair {
+    uint32_t state;  /* enum gw_pair_state */
+    uint32_t reason; /* enum gwt_sample_void */
+    CUevent before, after;
+    uint64_t t0;    /* of the timed call's record */
+    uint16_t flags; /* class and variant */
+    uint16_t stream;
+    uint32_t arg;
+    uint64_t value;
+    uint32_t spacer_ns;
+};
+
+/* What a context needs for it. One context: programs that train have one per device, and the
+ * first is where the work is. */
+struct gw_pool {
+    CUcontext ctx;
+    unsigned device;
+    CUfunction spacer, selftime, tell;
+    struct gw_pair pairs[GW_PAIRS];
+    volatile uint32_t *word; /* host memory that the spacer writes when it ends */
+    CUdeviceptr word_device;
+};
+extern struct gw_pool gw_pool;
+
+/* A context in which a kernel has just been launched: the first one offered is taken. */
+void gw_pool_offer(void);
+
+/* Durations seen so far, by signature id, graph id or size of copy. */
+struct gw_seen {
+    uint32_t n;
+    float mean_ns;
+    float m2;
+    uint32_t taken;    /* samples begun */
+    uint32_t launches; /* of a graph, as candidates saw them: its first is never timed */
+};
+struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value);
+
+/* pre:  driver level, before the real call. post: index of a pair, or -1: not this one. */
+int gw_sample_begin(struct gw_frame *f);
+/* pre:  index from gw_sample_begin(), after the real call returned `status`. */
+void gw_sample_end(int index, int status);
+
+/* What a stream has been given, so that idle and busy are predicted, not asked. */
+void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1);
+void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1);
+void gw_stream_timed_by_user(uint16_t stream, uint64_t now);
+void gw_stream_never(uint16_t stream);
+void gw_event_created(const void *event, unsigned flags);
+bool gw_event_takes_time(const void *event);
+
+/* A submission while a sample is being submitted: is it to the same stream? */
+extern const void *gw_busy_stream;
+void gw_sample_foreign(const void *stream);
+void gw_sampler_clock(uint64_t ticks, uint64_t ns);
+extern uint32_t gw_sample_every;
+
+/* Before the real BeginCapture, the gate being up: waits for a sample in flight. */
+void gw_sample_wait(void);
+
+/* Waits for the device that have returned, any thread: the device was idle a moment ago. */
+extern uint64_t gw_awaited;
+
+void gw_timer_start(void);
+void gw_timer_stop(void); /* at exit: no CUDA call of ours after it returns */
+void gw_sampler_reset(void);
+void gw_timer_switch(bool on); /* NVTX mark gpuwait.timing */
+
+/* Whether this call, at the driver level, should be looked at: one load when off. */
+static inline bool gw_sample_due(void)
+{
+    if (gw_likely(!gw_load_relaxed(&gw_timing)))
+        return false;
+    struct gw_thread *t = gw_self;
+    return t && --t->countdown < 0;
+}
+
+#pragma GCC visibility pop
+#endif

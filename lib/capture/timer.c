@@ -1,0 +1,405 @@
+/* The timer thread: prepares the sampler, calibrates it, harvests its events.
+ *
+ * It makes CUDA calls, so it may be held up by the driver without hurting anyone: neither
+ * the program nor the drain waits for it. Its capture mode is THREAD_LOCAL, so that its
+ * queries invalidate nobody's capture; while a capture is active it makes none at all. */
+#include "sampler.h"
+
+#include "ptx.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TICK_NS      3000000L      /* between harvests */
+#define SETTLE_NS    300000000ull  /* after the first launches: leave the start-up alone */
+#define PATIENCE_NS  3000000000ull /* for an idle moment to prepare in */
+#define CALIBRATE_NS 1000000000ull
+#define CALIBRATIONS 24
+#define SPACER_NS    40000u
+#define SELFTIME_NS  3000u
+#define TIMEOUT_NS   200000000ull /* an answer of the device that takes longer is none */
+#define BAD_IN_A_ROW 64
+
+static uint32_t stop_word, in_cuda, running;
+static CUstream own_stream;
+static CUevent own_before, own_after, own_done;
+static CUdeviceptr stamps; /* two words, device memory: what selftime stores */
+static uint32_t ticket;
+static unsigned bad;
+
+/* The real functions: none of this is recorded. */
+#define REAL(name, ...)          (((CUresult(*) CALL_##name)gw_real[GW_API_##name])(__VA_ARGS__))
+#define CALL_cuCtxSetCurrent     (CUcontext)
+#define CALL_cuModuleLoadData    (CUmodule *, const void *)
+#define CALL_cuModuleGetFunction (CUfunction *, CUmodule, const char *)
+#define CALL_cuEventCreate       (CUevent *, unsigned)
+#define CALL_cuEventRecord       (CUevent, CUstream)
+#define CALL_cuEventQuery        (CUevent)
+#define CALL_cuStreamCreate      (CUstream *, unsigned)
+#define CALL_cuMemAlloc_v2       (CUdeviceptr *, size_t)
+#define CALL_cuMemHostAlloc      (void **, size_t, unsigned)
+#define CALL_cuLaunchKernel                                                                        \
+    (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,   \
+     void **, void **)
+
+static bool may_call(void)
+{
+    return gw_load_acquire(&stop_word) == 0 && gw_load_relaxed(&gw_gate) == 0;
+}
+
+static void nap(long ns)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+/* ---- preparing ------------------------------------------------------------------------- */
+
+static bool prepare(void)
+{
+    CUmodule module;
+    struct gw_pool *p = &gw_pool;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    void *word = NULL;
+    if (!gw_driver.cuThreadExchangeStreamCaptureMode || !gw_driver.cuMemHostGetDevicePointer_v2 ||
+        !(gw_driver.cuEventElapsedTime_v2 || gw_driver.cuEventElapsedTime))
+        return false;
+    if (REAL(cuCtxSetCurrent, p->ctx) != 0 ||
+        gw_driver.cuThreadExchangeStreamCaptureMode(&mode) != 0)
+        return false;
+    if (REAL(cuModuleLoadData, &module, gw_ptx) != 0 ||
+        REAL(cuModuleGetFunction, &p->spacer, module, "gpuwait_spacer") != 0 ||
+        REAL(cuModuleGetFunction, &p->selftime, module, "gpuwait_selftime") != 0 ||
+        REAL(cuModuleGetFunction, &p->tell, module, "gpuwait_tell") != 0)
+        return false;
+    /* Non-blocking: the legacy stream neither waits for it nor makes it wait. */
+    if (REAL(cuStreamCreate, &own_stream, 1) != 0 || REAL(cuEventCreate, &own_before, 0) != 0 ||
+        REAL(cuEventCreate, &own_after, 0) != 0 || REAL(cuEventCreate, &own_done, 0) != 0 ||
+        REAL(cuMemAlloc_v2, &stamps, 16) != 0 || REAL(cuMemHostAlloc, &word, 4096, 3) != 0 ||
+        gw_driver.cuMemHostGetDevicePointer_v2(&p->word_device, word, 0) != 0)
+        return false;
+    p->word = word;
+    for (unsigned i = 0; i < GW_PAIRS; i++)
+        if (REAL(cuEventCreate, &p->pairs[i].before, 0) != 0 ||
+            REAL(cuEventCreate, &p->pairs[i].after, 0) != 0)
+            return false;
+    return true;
+}
+
+/* ---- calibrating -------------------------------------------------------------------------- */
+
+static CUresult launch(CUfunction f, void **args)
+{
+    return REAL(cuLaunchKernel, f, 1, 1, 1, 1, 1, 1, 0, own_stream, args, NULL);
+}
+
+/* Words of the shared page: samples use the first, calibration these. */
+#define TICKET_AT 128u
+#define STAMPS_AT 256u
+
+static bool spacer(void)
+{
+    uint64_t ns = SPACER_NS, word = (uint64_t)gw_pool.word_device + TICKET_AT;
+    uint32_t value = ++ticket;
+    return launch(gw_pool.spacer, (void *[]){&ns, &word, &value}) == 0;
+}
+
+static bool spacer_ended(void)
+{
+    return gw_pool.word[TICKET_AT / 4] == ticket;
+}
+
+static bool selftime(void)
+{
+    uint64_t ns = SELFTIME_NS, out = (uint64_t)stamps;
+    return launch(gw_pool.selftime, (void *[]){&ns, &out}) == 0;
+}
+
+static bool tell_stamps(void)
+{
+    uint64_t from = (uint64_t)stamps, to = (uint64_t)gw_pool.word_device + STAMPS_AT;
+    return launch(gw_pool.tell, (void *[]){&from, &to}) == 0;
+}
+
+static bool wait_for(CUevent e)
+{
+    uint64_t deadline = gw_clock_ns(CLOCK_MONOTONIC) + TIMEOUT_NS;
+    CUresult r;
+    while ((r = REAL(cuEventQuery, e)) == 600) {
+        if (!may_call() || gw_clock_ns(CLOCK_MONOTONIC) > deadline)
+            return false;
+        nap(20000);
+    }
+    return r == 0;
+}
+
+static CUresult elapsed(float *ms, CUevent a, CUevent b)
+{
+    return gw_driver.cuEventElapsedTime_v2 ? gw_driver.cuEventElapsedTime_v2(ms, a, b)
+                                           : gw_driver.cuEventElapsedTime(ms, a, b);
+}
+
+/* The self-timing kernel on our own stream, as a sample of the program's would be taken.
+ * post: what the pair of events adds to the kernel's own measure, ns. */
+static bool measure(float *adds)
+{
+    float ms = 0;
+    const volatile uint64_t *told = (const volatile uint64_t *)(gw_pool.word + STAMPS_AT / 4);
+    if (!may_call() || !spacer() || REAL(cuEventRecord, own_before, own_stream) != 0 ||
+        !selftime() || REAL(cuEventRecord, own_after, own_stream) != 0)
+        return false;
+    bool late = spacer_ended();
+    if (!tell_stamps() || REAL(cuEventRecord, own_done, own_stream) != 0 || !wait_for(own_done) ||
+        late || elapsed(&ms, own_before, own_after) != 0)
+        return false;
+    *adds = ms * 1e6f - (float)(told[1] - told[0]);
+    return ms > 0 && *adds > 0 && *adds < 100000;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Low quantile of several, into the dump: a kernel of the program's that ran beside ours can
+ * only have lengthened one. pre: n >= 1 */
+static void publish(float *v, unsigned n)
+{
+    struct gw_thread *t = gw_thread_get();
+    qsort(v, n, sizeof *v, by_value);
+    float spread = n > 3 ? (v[n * 3 / 4] - v[n / 4]) * 0.74f : v[n - 1] - v[0]; /* of a normal */
+    struct gwt_record r = {.t0 = gw_ticks(),
+                           .dur = (uint32_t)(spread * 1000),
+                           .api = (uint16_t)(GWT_API_PSEUDO + GWT_CONSTANT),
+                           .flags = GWT_SAMPLE_KERNEL,
+                           .arg = n,
+                           .value = (uint64_t)(v[n / 5] * 1000)};
+    if (t)
+        gw_push(t, &r);
+}
+
+static bool calibrate(unsigned times)
+{
+    float v[CALIBRATIONS];
+    unsigned n = 0;
+    for (unsigned i = 0; i < times; i++)
+        n += measure(&v[n]);
+    gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)times * (SPACER_NS + SELFTIME_NS + 7000));
+    if (n)
+        publish(v, n);
+    return n > 0;
+}
+
+/* ---- harvesting ------------------------------------------------------------------------------ */
+
+static void learn(const struct gw_pair *p, float ns)
+{
+    struct gw_seen *s = gw_seen_of(GWT_SAMPLE_CLASS(p->flags), p->arg, p->value);
+    if (!s)
+        return;
+    float d = ns - s->mean_ns, n = (float)s->n + 1;
+    s->mean_ns += d / n;
+    s->m2 += d * (ns - s->mean_ns);
+    gw_store_release(&s->n, s->n + 1);
+}
+
+static void tell(const struct gw_pair *p, unsigned reason, float ns)
+{
+    struct gw_thread *t = gw_thread_get();
+    union {
+        struct gwt_record_sample s;
+        struct gwt_record r;
+    } u = {.s = {.t0 = p->t0,
+                 .pair_ns = reason ? 0 : (uint32_t)ns,
+                 .api = (uint16_t)(GWT_API_PSEUDO + GWT_SAMPLE),
+                 .flags = (uint16_t)(p->flags | reason << 8),
+                 .stream = p->stream,
+                 .arg = p->arg,
+                 .value = p->value}};
+    if (reason)
+        gw_count(GWT_C_SAMPLES_VOID, 1);
+    if (t)
+        gw_push(t, &u.r);
+}
+
+/* A failing driver, or a context that was reset: nothing more is tried. */
+static void give_up(const char *why)
+{
+    gw_store_relaxed(&gw_timing, 0);
+    gw_say("timing on the GPU stops: %s; the recording goes on without", why);
+}
+
+static void harvest(void)
+{
+    for (unsigned i = 0; i < GW_PAIRS && may_call(); i++) {
+        struct gw_pair *p = &gw_pool.pairs[i];
+        /* Partner: the release store in gw_sample_end(). */
+        uint32_t state = gw_load_acquire(&p->state);
+        if (state != GW_PAIR_SUBMITTED && state != GW_PAIR_VOID)
+            continue;
+        CUresult r = p->reason == GWT_VOID_ERROR ? 0 : REAL(cuEventQuery, p->after);
+        if (r == 600)
+            continue;
+        float ms = 0;
+        unsigned reason = p->reason;
+        if (!reason && (r != 0 || elapsed(&ms, p->before, p->after) != 0))
+            reason = GWT_VOID_ERROR;
+        if (!reason && !(ms > 0 && ms < 4000))
+            reason = GWT_VOID_VALUE;
+        tell(p, reason, ms * 1e6f);
+        if (!reason)
+            learn(p, ms * 1e6f);
+        bad = reason == GWT_VOID_ERROR || reason == GWT_VOID_VALUE ? bad + 1 : 0;
+        gw_store_release(&p->state, GW_PAIR_FREE); /* partner: take_pair() */
+    }
+    if (bad >= BAD_IN_A_ROW)
+        give_up("its events fail");
+}
+
+/* Candidates twice as often as the budget allows samples, so that the choice among them is
+ * a choice. */
+static void pace(uint64_t *last_heads, uint64_t *last_ns)
+{
+    uint64_t heads = 0, now = gw_clock_ns(CLOCK_MONOTONIC);
+    for (unsigned i = 0; i < gw_ring_slots_used(); i++)
+        heads += gw_load_relaxed(&gw_ring_slot(i)->head);
+    if (now - *last_ns < 100000000)
+        return;
+    double rate = (double)(heads - *last_heads) / ((double)(now - *last_ns) * 1e-9);
+    double samples = (double)gw_spending / 30000.0;
+    double every = rate / (4 * samples);
+    gw_store_relaxed(&gw_sample_every, every < 1 ? 1 : every > 100000 ? 100000 : (uint32_t)every);
+    *last_heads = heads;
+    *last_ns = now;
+}
+
+/* ---- the thread --------------------------------------------------------------------------------
+ */
+
+/* Tools that rewrite or serialise kernels, and modes in which a pair measures something else. */
+static const char *reason_against(void)
+{
+    static const char *const tools[] = {"libsanitizer-collection.so", "libcudadebugger.so.1",
+                                        "libnvbit.so"};
+    const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+    const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (blocking && *blocking && strcmp(blocking, "0") != 0)
+        return "CUDA_LAUNCH_BLOCKING is set";
+    if (connections && strcmp(connections, "1") == 0)
+        return "CUDA_DEVICE_MAX_CONNECTIONS=1: an event could hold up other streams";
+    if (getenv("CUDA_INJECTION64_PATH"))
+        return "another tool is injected (CUDA_INJECTION64_PATH)";
+    for (size_t i = 0; i < sizeof tools / sizeof tools[0]; i++)
+        if (gw_library_mapped(tools[i]))
+            return tools[i];
+    return NULL;
+}
+
+static void say_fact(const char *text)
+{
+    gw_lock();
+    gw_define(GWT_DEF_FACT, 0, "timing", sizeof "timing", text, strlen(text));
+    gw_unlock();
+}
+
+static bool wait_for_moment(void)
+{
+    uint64_t begun = 0, awaited = gw_load_relaxed(&gw_awaited);
+    for (;;) {
+        nap(TICK_NS);
+        if (gw_load_acquire(&stop_word) || gw_load_acquire(&gw_state) == GW_OFF)
+            return false;
+        if (!gw_pool.ctx || gw_load_relaxed(&gw_gate))
+            continue;
+        uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
+        if (!begun)
+            begun = now;
+        bool idle = gw_load_relaxed(&gw_awaited) != awaited; /* a wait for the device returned */
+        awaited = gw_load_relaxed(&gw_awaited);
+        if (now - begun > SETTLE_NS && (idle || now - begun > PATIENCE_NS))
+            return true;
+    }
+}
+
+static void *run(void *arg)
+{
+    uint64_t heads = 0, paced = gw_clock_ns(CLOCK_MONOTONIC), calibrated;
+    struct gwt_triple before, after;
+    (void)arg;
+    pthread_setname_np(pthread_self(), "gpuwait-timer");
+    const char *against = reason_against();
+    if (against) {
+        say_fact(against);
+        goto out;
+    }
+    gw_clock_triple(&before);
+    if (!wait_for_moment())
+        goto out;
+    gw_clock_triple(&after);
+    gw_sampler_clock(after.ticks - before.ticks, after.monotonic_ns - before.monotonic_ns);
+    gw_store_relaxed(&in_cuda, 1);
+    bool ready = prepare() && calibrate(CALIBRATIONS);
+    gw_store_relaxed(&in_cuda, 0);
+    if (!ready) {
+        say_fact("the spacer kernel could not be prepared");
+        goto out;
+    }
+    say_fact("on");
+    if (gw_load_acquire(&stop_word) == 0)
+        gw_store_release(&gw_timing, 1);
+    calibrated = gw_clock_ns(CLOCK_MONOTONIC);
+    while (!gw_load_acquire(&stop_word) && gw_load_acquire(&gw_state) == GW_ACTIVE) {
+        nap(TICK_NS);
+        pace(&heads, &paced);
+        if (!may_call())
+            continue;
+        gw_store_relaxed(&in_cuda, 1);
+        harvest();
+        uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
+        if (now - calibrated > CALIBRATE_NS && gw_load_relaxed(&gw_timing)) {
+            calibrate(3); /* a profiler that attaches changes the constant */
+            calibrated = now;
+        }
+        gw_store_release(&in_cuda, 0);
+    }
+out:
+    gw_store_release(&running, 0); /* partner: gw_timer_stop() */
+    return NULL;
+}
+
+void gw_timer_start(void)
+{
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigset_t all, before;
+    if (gw_options.timing_pct <= 0 || !gw_driver.cuCtxGetCurrent)
+        return;
+    gw_spending = (uint64_t)(gw_options.timing_pct * 1e7); /* percent of a second, ns */
+    stop_word = 0;
+    running = 1;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &attr, run, NULL) != 0)
+        running = 0;
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* At exit the driver is about to go: no more calls. Bounded, since a call may hang with it. */
+void gw_timer_stop(void)
+{
+    gw_store_relaxed(&gw_timing, 0);
+    gw_store_release(&stop_word, 1);
+    for (int i = 0; i < 400 && gw_load_acquire(&running); i++)
+        nap(500000);
+}
+
+void gw_timer_switch(bool on)
+{
+    if (gw_pool.word)
+        gw_store_relaxed(&gw_timing, on);
+}
