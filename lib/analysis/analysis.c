@@ -1,0 +1,113 @@
+#include "tally.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct progress {
+    const struct gwa_options *options;
+    uint64_t done, total;
+};
+
+#define TICK 0x100000u /* events */
+
+static int tick(void *arg)
+{
+    struct progress *p = arg;
+    p->done += TICK;
+    if (!p->options->progress)
+        return 0;
+    return p->options->progress(p->options->progress_arg, p->done, p->total) ? -ECANCELED : 0;
+}
+
+static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress *progress,
+                   struct gwt_error *error)
+{
+    t->trace = trace;
+    t->end = INT64_MIN;
+    t->ranges.all = true;
+    t->apis = calloc(GWA_APIS, sizeof(*t->apis));
+    t->streams = calloc(GWA_STREAMS, sizeof(*t->streams));
+    t->idle = gwa_idle_new(trace, &t->ranges);
+    if (!t->apis || !t->streams || !t->idle)
+        return -ENOMEM;
+    if (!progress->options->range)
+        return 0;
+    return gwa_ranges_find(&t->ranges, trace, progress->options->range, tick, progress, error);
+}
+
+static int pass(struct gwa_tally *t, struct progress *progress, uint64_t *events)
+{
+    struct gwt_event e;
+    int rc = 0;
+    gwt_rewind(t->trace);
+    while (!rc && gwt_next(t->trace, &e) > 0) {
+        rc = gwa_tally_event(t, &e);
+        if ((++*events & (TICK - 1)) == 0 && !rc)
+            rc = tick(progress);
+    }
+    return rc;
+}
+
+int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
+                struct gwa_process **out, struct gwt_error *error)
+{
+    struct progress progress = {.options = options};
+    struct gwa_tally *t = calloc(1, sizeof(*t));
+    struct gwa_process *p = calloc(1, sizeof(*p));
+    uint64_t events = 0;
+    int rc = -ENOMEM;
+
+    *out = NULL;
+    if (!t || !p)
+        goto out;
+    progress.total = gwt_coverage(trace)->events * (options->range ? 2 : 1);
+    if ((rc = prepare(t, trace, &progress, error)) || (rc = pass(t, &progress, &events)))
+        goto out;
+    if (!events) {
+        snprintf(error->text, sizeof(error->text), "no event was recorded");
+        rc = -ENODATA;
+        goto out;
+    }
+    gwa_identify(trace, &p->identity);
+    p->coverage = gwt_coverage(trace);
+    p->intervals = t->ranges.count;
+    if ((rc = gwa_finish_devices(t, p)) || (rc = gwa_finish_calls(t, p)) ||
+        (rc = gwa_finish_stuck(t, p)))
+        goto out;
+    gwa_finish_quality(t, p);
+    *out = p;
+    p = NULL;
+out:
+    if (rc == -ENOMEM)
+        snprintf(error->text, sizeof(error->text), "out of memory");
+    gwa_free(p);
+    if (t)
+        gwa_tally_free(t);
+    free(t);
+    return rc;
+}
+
+static void free_device(struct gwa_device *d)
+{
+    for (size_t i = 0; i < d->kernels_count; i++)
+        free((char *)d->kernels[i].name);
+    free(d->kernels);
+    free(d->transfers);
+}
+
+void gwa_free(struct gwa_process *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->devices_count; i++)
+        free_device(&p->devices[i]);
+    free(p->devices);
+    free(p->streams);
+    free(p->threads);
+    free(p->collectives);
+    free(p->apis);
+    free(p->quality.stuck);
+    free(p);
+}

@@ -1,0 +1,294 @@
+/* From one process's recording to figures. Nothing here prints or exits.
+ *
+ * A figure that was not measured is NaN (doubles) or NULL (strings); a count that is 0 was
+ * counted. Definitions: a call that failed or that a capturing stream took into a graph
+ * is not an execution and is in no figure but `failed` and `captured`; a call belongs to
+ * a range when its entry lies inside; copies and memsets inside graphs count at each
+ * launch of the graph.
+ */
+#ifndef GWA_ANALYSIS_H
+#define GWA_ANALYSIS_H
+
+#include <gpuwait/trace.h>
+
+struct gwa_options {
+    const char *range; /* only what lies in NVTX ranges of this name; NULL: everything */
+    /* Called now and then; nonzero stops with -ECANCELED. May be NULL. */
+    int (*progress)(void *arg, uint64_t done, uint64_t total);
+    void *progress_arg;
+};
+
+/* Durations in microseconds; quantiles within 1 %. */
+struct gwa_times {
+    double mean, p50, p90, p99;
+};
+
+struct gwa_api {
+    const char *name;
+    uint8_t kind;   /* enum gwt_kind */
+    uint8_t level;  /* enum gwt_level */
+    uint64_t calls; /* executed */
+    uint64_t failed;
+    uint64_t captured;
+    uint64_t bytes;
+    double ms;
+    struct gwa_times us; /* launches and graph launches only */
+};
+
+struct gwa_launches {
+    uint64_t calls;          /* kernel launch calls executed */
+    uint64_t kernels;        /* kernels executed, those of graphs included */
+    uint64_t captured;       /* kernel launch calls taken into a graph */
+    uint64_t graph_launches; /* executed */
+    uint64_t failed;         /* of kernels and graphs */
+    uint64_t driver_only;    /* kernel launch calls that no runtime wrapper saw */
+    uint64_t holes;          /* runtime launches whose driver launch was not seen */
+    uint64_t approximate;    /* launches of graphs that were edited or could not be walked */
+    double per_second;       /* launches of kernels and of graphs, over the window */
+    double driver_only_pct;  /* of `calls` */
+    struct gwa_times api_us; /* time inside a launch call, of kernels and of graphs */
+    /* Median from the entry of one launch to the entry of the same thread's next, where no
+     * blocking call lies between: what one launch costs the host, framework included. */
+    double host_us_per_launch;
+};
+
+struct gwa_waits {
+    uint64_t calls;
+    double waited_ms;
+};
+
+struct gwa_allocations { /* device memory and pinned host memory */
+    uint64_t calls;      /* allocations and registrations that succeeded */
+    uint64_t failed;
+    double ms;
+    uint64_t device_calls, host_calls;
+    uint64_t frees;
+    double free_ms;
+};
+
+struct gwa_collective {
+    const char *op; /* the API's name without "nccl" */
+    uint64_t calls;
+    uint64_t bytes;
+    double ms;
+};
+
+/* Calls that are counted and no more: X(field, kind, text) */
+#define GWA_OTHER_CALLS(X)                                                                         \
+    X(module_loads, GWT_MODULE_LOAD, "module loads")                                               \
+    X(captures, GWT_CAPTURE, "stream captures")                                                    \
+    X(instantiations, GWT_INSTANTIATE, "graph instantiations")                                     \
+    X(graph_updates, GWT_GRAPH_UPDATE, "graph updates")                                            \
+    X(host_functions, GWT_HOST_FUNC, "host functions")                                             \
+    X(event_records, GWT_EVENT_RECORD, "event records")                                            \
+    X(stream_waits, GWT_STREAM_WAIT, "stream waits")
+
+struct gwa_other {
+#define X(field, kind, text) uint64_t field;
+    GWA_OTHER_CALLS(X)
+#undef X
+};
+
+struct gwa_thread {
+    uint32_t id;
+    uint32_t tid;
+    const char *name;
+    uint64_t calls;
+    uint64_t launches;
+    double waited_ms; /* inside blocking calls */
+};
+
+struct gwa_stream {
+    uint16_t id;
+    uint8_t device; /* 0xff: unknown */
+    uint8_t type;   /* enum gwt_stream_type; 0: unknown */
+    uint8_t nonblocking;
+    uint64_t handle;
+    uint32_t tid; /* of its thread, for a per-thread default stream */
+    uint64_t launches;
+    uint64_t copies;
+    uint64_t memsets;
+    uint64_t collectives;
+    uint64_t syncs;
+};
+
+struct gwa_kernel {
+    const char *name; /* demangled whole; NULL: the driver gave none */
+    uint64_t calls;   /* executed */
+    uint64_t in_graphs;
+    double mean_us, total_ms, busy_pct;
+    double below_sms_pct; /* of those whose grid is known: fewer blocks than the device has SMs */
+};
+
+enum gwa_memory { GWA_MEM_DEVICE, GWA_MEM_PINNED, GWA_MEM_PAGEABLE, GWA_MEM_GRAPH, GWA_MEM_COUNT };
+
+struct gwa_copies {
+    uint64_t calls;
+    uint64_t bytes;
+};
+
+struct gwa_transfer {
+    uint8_t direction; /* enum gwt_direction */
+    uint8_t memory;    /* enum gwa_memory; GRAPH: inside graphs, kind not known */
+    uint16_t stream;   /* 0: unknown, or in graphs */
+    uint64_t calls;
+    uint64_t bytes;
+    uint64_t blocking; /* of the calls, those that return when the copy is done */
+    double blocking_ms;
+    double gb_per_s; /* of the blocking ones, by the time inside the call */
+    double busy_ms, exposed_pct;
+};
+
+struct gwa_window {
+    double wall_s; /* host view: entry of the first operation to return of the last */
+    double excluded_s;
+};
+
+/* Percentages of the window's wall time. */
+struct gwa_time {
+    double compute_pct, exposed_comm_pct, exposed_copy_pct, idle_pct;
+    double busy_low_pct, busy_high_pct;
+    /* From the return of a blocking call that left the device empty to the entry of the next
+     * submission: a lower bound of idle. NaN where lost events forbid the conclusion. */
+    double provable_idle_pct;
+    double provable_idle_s;
+    const char *method; /* "bounds"; NULL where nothing is known */
+};
+
+struct gwa_device_memory {
+    /* PyTorch's own figures, -1 where it reported none. In a range, what was held at its
+     * begin counts. */
+    int64_t peak_allocated_bytes;
+    int64_t peak_reserved_bytes;
+};
+
+struct gwa_device {
+    int index; /* -1: not known on which device */
+    const char *name;
+    uint32_t sms; /* 0: unknown */
+    uint64_t memory_bytes;
+    uint16_t pcie_gen, pcie_width;
+    struct gwa_window window;
+    struct gwa_time time;
+    uint64_t kernels_executed;
+    struct gwa_kernel *kernels; /* most often executed first */
+    size_t kernels_count;
+    struct gwa_copies copies[GWT_DIR_COUNT];
+    struct gwa_copies memsets;
+    struct gwa_copies prefetches;
+    struct gwa_transfer *transfers; /* by direction, memory, stream */
+    size_t transfers_count;
+    struct gwa_device_memory memory;
+};
+
+/* What makes the recording, or the counts from it, incomplete: X(id, text), the text
+ * preceded by the number where `amount` is not 0. */
+#define GWA_FLAWS(X)                                                                               \
+    X(DROPPED, "events dropped because a ring was full")                                           \
+    X(MISSING, "events are in neither dump nor ring")                                              \
+    X(BAD_FRAMES, "damaged frames skipped")                                                        \
+    X(TORN, "the dump's last frame is cut short")                                                  \
+    X(RING_MISSING, "not closed by its process and the ring file is gone: the end is missing")     \
+    X(AGGREGATED, "events kept as per-second sums only, to stay within GPUWAIT_MAX")               \
+    X(STOPPED, "writing stopped")                                                                  \
+    X(NO_RING, "events of threads that got no ring")                                               \
+    X(DEFINITIONS, "definitions lost: some names or shapes are unknown")                           \
+    X(HOLES, "launches that did not reach the driver in sight: their kernels have no name")        \
+    X(GRAPHS, "launches of graphs whose nodes are not exactly known")                              \
+    X(UNDECODED, "copies whose bytes could not be read")
+
+enum gwa_flaw_id {
+#define X(id, text) GWA_FLAW_##id,
+    GWA_FLAWS(X)
+#undef X
+        GWA_FLAW_COUNT
+};
+
+struct gwa_flaw {
+    uint8_t id;      /* enum gwa_flaw_id */
+    uint64_t amount; /* 0: no number belongs to it; STOPPED: errno */
+};
+
+const char *gwa_flaw_text(unsigned id);
+
+struct gwa_stuck { /* a call that did not return */
+    const char *api;
+    const char *thread_name;
+    uint32_t tid;
+    double seconds; /* since it was entered; NaN: not known */
+};
+
+struct gwa_quality {
+    bool complete;
+    struct gwa_flaw flaws[GWA_FLAW_COUNT];
+    size_t flaws_count;
+    uint64_t recorded;
+    uint64_t dropped;
+    struct gwa_stuck *stuck; /* longest first; empty after a clean end */
+    size_t stuck_count;
+    double own_host_ms; /* calls x measured cost, first-time work, sampling, drain thread's CPU */
+    double own_overhead_pct; /* own_host_ms over the window: percent of one core */
+};
+
+struct gwa_identity {
+    uint32_t pid;
+    const char *host;
+    const char *command;
+    int rank; /* -1: none */
+    const char *clock;
+};
+
+struct gwa_process {
+    struct gwa_identity identity;
+    const struct gwt_coverage *coverage;
+    struct gwa_quality quality;
+    struct gwa_window window; /* of all devices together */
+    size_t intervals;         /* of the range asked for; 0: none asked for */
+    struct gwa_launches launches;
+    struct gwa_waits syncs;
+    struct gwa_waits blocking_copies;
+    struct gwa_allocations allocations;
+    int64_t polls; /* -1: not known, in a range */
+    struct gwa_other other;
+    struct gwa_api *apis; /* each API that was called, by kind, then most calls first */
+    size_t apis_count;
+    struct gwa_collective *collectives;
+    size_t collectives_count;
+    struct gwa_thread *threads;
+    size_t threads_count;
+    struct gwa_stream *streams;
+    size_t streams_count;
+    struct gwa_device *devices; /* those that something ran on, by index */
+    size_t devices_count;
+};
+
+/* One pass over the trace, two with a range; memory does not grow with its length.
+ * pre:  the trace is open; the result borrows its strings and dies before it.
+ * post: 0 and *out to be freed by gwa_free(), or negative and *out = NULL:
+ *       -ENOENT no such range (`error` lists those there are), -ENODATA no event,
+ *       -ECANCELED, -ENOMEM. */
+int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
+                struct gwa_process **out, struct gwt_error *error);
+void gwa_free(struct gwa_process *process);
+
+/* The parts that need no pass. */
+void gwa_identify(const struct gwt_trace *trace, struct gwa_identity *out);
+/* post: the flaws that the files alone show; returns how many. */
+size_t gwa_flaws(const struct gwt_trace *trace, struct gwa_flaw flaws[GWA_FLAW_COUNT]);
+/* Own cost so far in ms; NaN where the recorder did not measure it. */
+double gwa_own_host_ms(const struct gwt_trace *trace);
+
+/* The recorded facts that name a version, without their prefix; index from 0.
+ * post: false past the last. */
+bool gwa_version_at(const struct gwt_trace *trace, size_t index, const char **what,
+                    const char **version);
+
+/* post: a malloc'ed demangled name with its whole parameter list, or a copy of `mangled`
+ *       where it is not a mangled name; NULL without memory. */
+char *gwa_demangle(const char *mangled);
+
+const char *gwa_direction_name(unsigned direction);
+const char *gwa_memory_name(unsigned memory);
+const char *gwa_stream_type_name(unsigned type);
+
+#endif

@@ -1,0 +1,333 @@
+/* From the tally to the figures of each device: kernels, copies, window, provable idle. */
+#include "tally.h"
+#include "grow.h"
+#include "kinds.h"
+
+#include <math.h>
+
+/* One name's launches, while signatures are folded into names. */
+struct name_sum {
+    uint64_t calls, in_graphs;
+    uint64_t shaped, below; /* launches whose grid is known; of those, below the SM count */
+};
+
+struct names {
+    struct name_sum *sums; /* by string id; 0: no name */
+    size_t count;
+};
+
+static int add_kernel(const struct gwa_tally *t, struct names *names, uint32_t signature,
+                      uint64_t launches, bool in_graph, uint32_t sms)
+{
+    struct gwt_signature_info info = {0};
+    uint32_t id = gwt_signature(t->trace, signature, &info) && info.name ? info.name_id : 0;
+    int rc = gwa_grow((void **)&names->sums, &names->count, id, sizeof(*names->sums));
+    if (rc == -ERANGE)
+        rc = gwa_grow((void **)&names->sums, &names->count, id = 0, sizeof(*names->sums));
+    if (rc)
+        return rc;
+    struct name_sum *s = &names->sums[id];
+    s->calls += launches;
+    if (in_graph)
+        s->in_graphs += launches;
+    uint64_t blocks = (uint64_t)info.grid[0] * info.grid[1] * info.grid[2];
+    if (blocks && sms) {
+        s->shaped += launches;
+        if (blocks < sms)
+            s->below += launches;
+    }
+    return 0;
+}
+
+/* Kernels are added by name, copies and memsets to the device's. */
+static int add_graph(struct gwa_tally *t, struct names *names, struct gwa_device *out,
+                     struct gwa_copies in_graphs[GWT_DIR_COUNT], uint32_t id,
+                     const struct gwa_graph_tally *g)
+{
+    struct gwt_graph_info info;
+    if (!gwt_graph(t->trace, id, &info)) {
+        t->approximate += g->launches;
+        return 0;
+    }
+    t->approximate += info.graph->exact ? g->approximate : g->launches;
+    for (uint32_t i = 0; i < info.graph->items; i++) {
+        const struct gwt_graph_item *item = &info.items[i];
+        uint64_t n = g->launches * item->count;
+        int rc;
+        switch (item->kind) {
+        case GWT_LAUNCH:
+            if ((rc = add_kernel(t, names, item->signature, n, true, out->sms)))
+                return rc;
+            break;
+        case GWT_COPY: {
+            unsigned direction =
+                item->direction < GWT_DIR_COUNT ? item->direction : (unsigned)GWT_DIR_UNKNOWN;
+            in_graphs[direction].calls += n;
+            in_graphs[direction].bytes += g->launches * item->bytes;
+            break;
+        }
+        case GWT_MEMSET:
+            out->memsets.calls += n;
+            out->memsets.bytes += g->launches * item->bytes;
+            break;
+        }
+    }
+    return 0;
+}
+
+/* ---- kernels ------------------------------------------------------------------ */
+
+struct named {
+    char *name; /* demangled; NULL: none */
+    struct name_sum sum;
+};
+
+static int compare_names(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) : !!b - !!a;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return compare_names(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+static int by_calls(const void *a, const void *b)
+{
+    const struct gwa_kernel *x = a, *y = b;
+    if (x->calls != y->calls)
+        return x->calls > y->calls ? -1 : 1;
+    return compare_names(x->name, y->name);
+}
+
+/* Different mangled names may read the same (local symbols of several modules): one row. */
+static size_t unite(struct named *list, size_t count)
+{
+    size_t n = 0;
+    qsort(list, count, sizeof(*list), by_name);
+    for (size_t i = 0; i < count; i++) {
+        if (!n || by_name(&list[n - 1], &list[i])) {
+            list[n++] = list[i];
+            continue;
+        }
+        list[n - 1].sum.calls += list[i].sum.calls;
+        list[n - 1].sum.in_graphs += list[i].sum.in_graphs;
+        list[n - 1].sum.shaped += list[i].sum.shaped;
+        list[n - 1].sum.below += list[i].sum.below;
+        free(list[i].name);
+    }
+    return n;
+}
+
+static int name_kernels(const struct gwa_tally *t, const struct names *names,
+                        struct gwa_device *out)
+{
+    size_t n = 0, used = 0;
+    int rc = -ENOMEM;
+    for (size_t i = 0; i < names->count; i++)
+        n += names->sums[i].calls > 0;
+    struct named *list = calloc(n ? n : 1, sizeof(*list));
+    out->kernels = calloc(n ? n : 1, sizeof(*out->kernels));
+    if (!list || !out->kernels)
+        goto out;
+    for (size_t i = 0; i < names->count; i++) {
+        if (!names->sums[i].calls)
+            continue;
+        const char *mangled = i ? gwt_string(t->trace, (uint32_t)i) : NULL;
+        char *name = mangled ? gwa_demangle(mangled) : NULL;
+        if (mangled && !name)
+            goto out;
+        list[used++] = (struct named){.name = name, .sum = names->sums[i]};
+    }
+    used = unite(list, used);
+    for (size_t i = 0; i < used; i++) {
+        const struct name_sum *s = &list[i].sum;
+        out->kernels[i] = (struct gwa_kernel){
+            .name = list[i].name,
+            .calls = s->calls,
+            .in_graphs = s->in_graphs,
+            .mean_us = NAN,
+            .total_ms = NAN,
+            .busy_pct = NAN,
+            .below_sms_pct = s->shaped ? 100.0 * (double)s->below / (double)s->shaped : NAN,
+        };
+        out->kernels_executed += s->calls;
+        list[i].name = NULL; /* now the kernel's */
+    }
+    out->kernels_count = used;
+    qsort(out->kernels, used, sizeof(*out->kernels), by_calls);
+    rc = 0;
+out:
+    for (size_t i = 0; list && i < used; i++)
+        free(list[i].name);
+    free(list);
+    return rc;
+}
+
+static int finish_kernels(struct gwa_tally *t, const struct gwa_device_tally *d,
+                          struct gwa_copies in_graphs[GWT_DIR_COUNT], struct gwa_device *out)
+{
+    struct names names = {0};
+    int rc = 0;
+    for (size_t i = 0; i < d->signatures_count && !rc; i++)
+        if (d->signatures[i])
+            rc = add_kernel(t, &names, (uint32_t)i, d->signatures[i], false, out->sms);
+    if (!rc && d->unnamed)
+        rc = add_kernel(t, &names, 0, d->unnamed, false, out->sms);
+    for (size_t i = 0; i < d->graphs_count && !rc; i++)
+        if (d->graphs[i].launches)
+            rc = add_graph(t, &names, out, in_graphs, (uint32_t)i, &d->graphs[i]);
+    t->approximate += d->lost_graphs.launches;
+    if (!rc)
+        rc = name_kernels(t, &names, out);
+    free(names.sums);
+    return rc;
+}
+
+/* ---- transfers ------------------------------------------------------------------ */
+
+static int add_transfer(struct gwa_device *out, size_t *room, struct gwa_transfer row)
+{
+    int rc =
+        gwa_reserve((void **)&out->transfers, room, out->transfers_count, sizeof(*out->transfers));
+    if (rc)
+        return rc;
+    out->copies[row.direction].calls += row.calls;
+    out->copies[row.direction].bytes += row.bytes;
+    out->transfers[out->transfers_count++] = row;
+    return 0;
+}
+
+static int by_direction(const void *a, const void *b)
+{
+    const struct gwa_transfer *x = a, *y = b;
+    if (x->direction != y->direction)
+        return x->direction < y->direction ? -1 : 1;
+    if (x->memory != y->memory)
+        return x->memory < y->memory ? -1 : 1;
+    return (int)x->stream - (int)y->stream;
+}
+
+static int finish_transfers(const struct gwa_tally *t, unsigned device,
+                            const struct gwa_copies in_graphs[GWT_DIR_COUNT],
+                            struct gwa_device *out)
+{
+    size_t room = 0;
+    int rc = 0;
+    for (unsigned id = 0; id < GWA_STREAMS; id++) {
+        const struct gwa_stream_tally *s = &t->streams[id];
+        if (!s->transfers || s->device != device)
+            continue;
+        for (unsigned i = 0; i < GWT_DIR_COUNT * GWA_MEM_COUNT && !rc; i++) {
+            unsigned direction = i / GWA_MEM_COUNT, memory = i % GWA_MEM_COUNT;
+            const struct gwa_copy_tally *c = &s->transfers[direction][memory];
+            if (!c->calls)
+                continue;
+            rc = add_transfer(
+                out, &room,
+                (struct gwa_transfer){
+                    .direction = (uint8_t)direction,
+                    .memory = (uint8_t)memory,
+                    .stream = (uint16_t)id,
+                    .calls = c->calls,
+                    .bytes = c->bytes,
+                    .blocking = c->blocking,
+                    .blocking_ms = (double)c->blocking_ns / 1e6,
+                    .gb_per_s =
+                        c->blocking_ns ? (double)c->blocking_bytes / (double)c->blocking_ns : NAN,
+                    .busy_ms = NAN,
+                    .exposed_pct = NAN,
+                });
+        }
+    }
+    for (unsigned i = 0; i < GWT_DIR_COUNT && !rc; i++)
+        if (in_graphs[i].calls)
+            rc = add_transfer(out, &room,
+                              (struct gwa_transfer){.direction = (uint8_t)i,
+                                                    .memory = GWA_MEM_GRAPH,
+                                                    .calls = in_graphs[i].calls,
+                                                    .bytes = in_graphs[i].bytes,
+                                                    .gb_per_s = NAN,
+                                                    .busy_ms = NAN,
+                                                    .exposed_pct = NAN});
+    if (!rc && out->transfers_count)
+        qsort(out->transfers, out->transfers_count, sizeof(*out->transfers), by_direction);
+    return rc;
+}
+
+/* ---- time --------------------------------------------------------------------------- */
+
+/* Lost events may have been submissions. */
+static bool idle_is_provable(const struct gwa_tally *t)
+{
+    const struct gwt_coverage *c = gwt_coverage(t->trace);
+    return !c->torn && !c->ring_missing && !c->missing && !c->bad_frames && !c->aggregated &&
+           !gwt_counter(t->trace, GWT_C_NO_RING) && !gwt_counter(t->trace, GWT_C_WRITE_ERRNO);
+}
+
+static void finish_time(struct gwa_tally *t, unsigned device, const struct gwa_device_tally *d,
+                        struct gwa_device *out)
+{
+    out->window = (struct gwa_window){.wall_s = NAN, .excluded_s = NAN};
+    out->time = (struct gwa_time){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
+    if (!d->operated)
+        return;
+    int64_t wall = gwa_ranges_overlap(&t->ranges, d->first, d->last);
+    out->window.wall_s = (double)wall / 1e9;
+    if (wall <= 0 || device == GWA_NO_DEVICE || !idle_is_provable(t))
+        return;
+    int64_t idle = gwa_idle_proven(t->idle, device, d->first, d->last);
+    if (idle > wall)
+        idle = wall;
+    out->time.method = "bounds";
+    out->time.provable_idle_s = (double)idle / 1e9;
+    out->time.provable_idle_pct = 100.0 * (double)idle / (double)wall;
+}
+
+static bool worth_a_row(const struct gwa_device_tally *d)
+{
+    return d && (d->operated || d->reported);
+}
+
+int gwa_finish_devices(struct gwa_tally *t, struct gwa_process *p)
+{
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    int rc = 0;
+    p->devices = calloc(GWA_DEVICES, sizeof(*p->devices));
+    if (!p->devices)
+        return -ENOMEM;
+    for (unsigned i = 0; i < GWA_DEVICES && !rc; i++) {
+        struct gwa_device_tally *d = t->devices[i];
+        if (!worth_a_row(d))
+            continue;
+        struct gwa_device *out = &p->devices[p->devices_count++];
+        struct gwa_copies in_graphs[GWT_DIR_COUNT] = {0};
+        out->index = i == GWA_NO_DEVICE ? -1 : (int)i;
+        const struct gwt_def_device *def = gwt_device(t->trace, i, &out->name);
+        if (def) {
+            out->sms = def->sms;
+            out->memory_bytes = def->memory_bytes;
+            out->pcie_gen = def->pcie_gen;
+            out->pcie_width = def->pcie_width;
+        } else {
+            out->name = NULL;
+        }
+        out->memsets = d->memsets;
+        out->prefetches = d->prefetches;
+        gwa_tally_held(t, d, t->end);
+        out->memory.peak_allocated_bytes = d->peak_allocated;
+        out->memory.peak_reserved_bytes = d->peak_reserved;
+        if ((rc = finish_kernels(t, d, in_graphs, out)) ||
+            (rc = finish_transfers(t, i, in_graphs, out)))
+            break;
+        finish_time(t, i, d, out);
+        if (d->operated && d->first < first)
+            first = d->first;
+        if (d->operated && d->last > last)
+            last = d->last;
+    }
+    p->window.excluded_s = NAN;
+    p->window.wall_s =
+        first < last ? (double)gwa_ranges_overlap(&t->ranges, first, last) / 1e9 : NAN;
+    return rc;
+}

@@ -1,0 +1,361 @@
+#include "durations_internal.h"
+#include "grow.h"
+#include "kinds.h"
+
+#define STREAMS    65536u
+#define GROUPS_MAX (1u << 18)
+
+struct gwa_durations *gwa_durations_new(const struct gwt_trace *trace)
+{
+    struct gwa_durations *d = calloc(1, sizeof(*d));
+    if (!d)
+        return NULL;
+    d->trace = trace;
+    d->streams = calloc(STREAMS, sizeof(*d->streams));
+    d->places = calloc(PLACES, sizeof(*d->places));
+    d->early = calloc(EARLY, sizeof(*d->early));
+    if (!d->streams || !d->places || !d->early) {
+        gwa_durations_free(d);
+        return NULL;
+    }
+    return d;
+}
+
+void gwa_durations_free(struct gwa_durations *d)
+{
+    if (!d)
+        return;
+    free(d->signatures);
+    free(d->graphs);
+    free(d->groups.slots);
+    free(d->streams);
+    free(d->places);
+    free(d->early);
+    free(d);
+}
+
+uint64_t gwa_durations_samples(const struct gwa_durations *d)
+{
+    return d->samples;
+}
+
+/* ---- keys ------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+unsigned gwa_durations_bucket(uint64_t bytes)
+{
+    return bytes ? 63 - (unsigned)__builtin_clzll(bytes) : 0;
+}
+
+/* What an operation is to those that follow it. */
+static uint32_t operation_of(const struct gwt_event *e)
+{
+    switch (e->kind) {
+    case GWT_LAUNCH:
+        return e->arg;
+    case GWT_GRAPH_LAUNCH:
+        return 0x40000000u | e->arg;
+    case GWT_MEMSET:
+        return 0x80000000u | gwa_durations_bucket(e->value);
+    default:
+        return 0xc0000000u | GWT_F_SUB(e->flags) << 8 | gwa_durations_bucket(e->value);
+    }
+}
+
+struct keys gwa_durations_keys(uint32_t op, const struct gwa_context *c)
+{
+    struct keys k;
+    uint64_t h = mix(mix(0x243f6a8885a308d3u, op), c->before[0]);
+    k.key[0] = h | 1;
+    for (unsigned i = 1; i < GWA_CONTEXT; i++)
+        h = mix(h, c->before[i]);
+    k.key[1] = (h | 1) ^ 2;
+    return k;
+}
+
+uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes)
+{
+    return mix(mix(0x13198a2e03707344u, class), bytes) | 1;
+}
+
+static void push(struct gwa_context *c, uint32_t op)
+{
+    for (unsigned i = GWA_CONTEXT - 1; i > 0; i--)
+        c->before[i] = c->before[i - 1];
+    c->before[0] = op;
+}
+
+/* ---- groups ------------------------------------------------------------------------- */
+
+static struct group *slot_of(const struct groups *g, uint64_t key)
+{
+    size_t i = (size_t)(key >> 8) & (g->room - 1);
+    while (g->slots[i].key && g->slots[i].key != key)
+        i = (i + 1) & (g->room - 1);
+    return &g->slots[i];
+}
+
+const struct group *gwa_durations_group(const struct groups *g, uint64_t key)
+{
+    if (!g->room)
+        return NULL;
+    const struct group *found = slot_of(g, key);
+    return found->key ? found : NULL;
+}
+
+static int make_room(struct groups *g)
+{
+    struct groups bigger = {.count = g->count, .room = g->room ? g->room * 2 : 1024};
+    bigger.slots = calloc(bigger.room, sizeof(*bigger.slots));
+    if (!bigger.slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < g->room; i++)
+        if (g->slots[i].key)
+            *slot_of(&bigger, g->slots[i].key) = g->slots[i];
+    free(g->slots);
+    *g = bigger;
+    return 0;
+}
+
+/* Beyond GROUPS_MAX no new group is made: its samples count for their signature all the same. */
+static int add_to_group(struct groups *g, uint64_t key, uint64_t parent, uint32_t owner,
+                        uint8_t level, double pair_ns)
+{
+    int rc;
+    if (g->count * 2 >= g->room && g->room / 2 < GROUPS_MAX && (rc = make_room(g)))
+        return rc;
+    struct group *group = slot_of(g, key);
+    if (!group->key) {
+        if (g->count == GROUPS_MAX)
+            return 0;
+        g->count++;
+        *group = (struct group){.key = key, .parent = parent, .owner = owner, .level = level};
+    }
+    stat_add(&group->pairs, pair_ns);
+    return 0;
+}
+
+/* ---- kernels ------------------------------------------------------------------------ */
+
+static size_t place_index(int64_t t0, uint16_t stream, uint32_t count)
+{
+    return (size_t)(mix((uint64_t)t0, stream) >> 16) & (count - 1);
+}
+
+static struct signature *signature_of(struct gwa_durations *d, uint32_t id, int *rc)
+{
+    if (id >= d->signatures_count) {
+        *rc = gwa_grow((void **)&d->signatures, &d->signatures_count, id, sizeof(*d->signatures));
+        if (*rc == -ERANGE && d->signatures_count) {
+            *rc = 0;
+            return &d->signatures[0]; /* of no function in particular */
+        }
+        if (*rc == -ERANGE)
+            *rc = gwa_grow((void **)&d->signatures, &d->signatures_count, id = 0,
+                           sizeof(*d->signatures));
+        if (*rc)
+            return NULL;
+    }
+    *rc = 0;
+    return &d->signatures[id];
+}
+
+static int file(struct gwa_durations *d, uint32_t signature, const uint64_t key[2], double pair_ns)
+{
+    int rc = add_to_group(&d->groups, key[0], 0, signature, 1, pair_ns);
+    return rc ? rc : add_to_group(&d->groups, key[1], key[0], signature, 2, pair_ns);
+}
+
+static int launch(struct gwa_durations *d, const struct gwt_event *e)
+{
+    struct gwa_context *c = &d->streams[e->stream];
+    int rc;
+    struct signature *s = signature_of(d, e->arg, &rc);
+    if (!s)
+        return rc;
+    s->launches++;
+    struct keys k = gwa_durations_keys(e->arg, c);
+    push(c, e->arg);
+    if (d->early_count) {
+        struct early *early = &d->early[place_index(e->t0_ns, e->stream, EARLY)];
+        if (early->used && early->t0 == e->t0_ns && early->stream == e->stream) {
+            early->used = false;
+            d->early_count--;
+            if (early->signature == e->arg)
+                return file(d, e->arg, k.key, early->pair_ns);
+        }
+    }
+    d->places[place_index(e->t0_ns, e->stream, PLACES)] =
+        (struct place){.t0 = e->t0_ns, .stream = e->stream, .key = {k.key[0], k.key[1]}};
+    return 0;
+}
+
+/* A sample lies behind or before the launch that it timed: it is written by another thread. */
+static int kernel_sample(struct gwa_durations *d, const struct gwt_event *e)
+{
+    int rc;
+    struct signature *s = signature_of(d, e->arg, &rc);
+    if (!s)
+        return rc;
+    stat_add(&s->pairs, e->raw);
+    const struct place *p = &d->places[place_index(e->t0_ns, e->stream, PLACES)];
+    if (p->key[0] && p->t0 == e->t0_ns && p->stream == e->stream)
+        return file(d, e->arg, p->key, e->raw);
+    struct early *early = &d->early[place_index(e->t0_ns, e->stream, EARLY)];
+    d->early_count += !early->used;
+    *early = (struct early){.t0 = e->t0_ns,
+                            .signature = e->arg,
+                            .pair_ns = e->raw,
+                            .stream = e->stream,
+                            .used = true};
+    return 0;
+}
+
+/* ---- graphs, copies ------------------------------------------------------------------- */
+
+static struct graph *graph_of(struct gwa_durations *d, uint32_t id, int *rc)
+{
+    *rc = gwa_grow((void **)&d->graphs, &d->graphs_count, id, sizeof(*d->graphs));
+    return *rc ? NULL : &d->graphs[id];
+}
+
+static int graph_launch(struct gwa_durations *d, const struct gwt_event *e)
+{
+    int rc;
+    struct graph *g = graph_of(d, e->arg, &rc);
+    push(&d->streams[e->stream], operation_of(e));
+    if (!g)
+        return rc == -ERANGE ? 0 : rc;
+    g->launches++;
+    return 0;
+}
+
+static int copy_sample(struct gwa_durations *d, unsigned class, const struct gwt_event *e)
+{
+    struct bucket *b = &d->copies[class][gwa_durations_bucket(e->value)];
+    stat_add(&b->pairs, e->raw);
+    b->bytes += ((double)e->value - b->bytes) / (double)b->pairs.n;
+    return add_to_group(&d->groups, gwa_durations_size_key(class, e->value), 0, class, 0, e->raw);
+}
+
+static int sample(struct gwa_durations *d, const struct gwt_event *e)
+{
+    unsigned class = GWT_SAMPLE_CLASS(e->flags);
+    int rc = 0;
+    if (e->flags >> 8 || !e->raw)
+        return 0;
+    switch (class) {
+    case GWT_SAMPLE_KERNEL:
+        d->samples++;
+        return kernel_sample(d, e);
+    case GWT_SAMPLE_GRAPH: {
+        struct graph *g = graph_of(d, e->arg, &rc);
+        if (!g)
+            return rc == -ERANGE ? 0 : rc;
+        d->samples++;
+        stat_add(&g->pairs, e->raw);
+        return 0;
+    }
+    case GWT_SAMPLE_H2D:
+    case GWT_SAMPLE_D2H:
+    case GWT_SAMPLE_D2D:
+    case GWT_SAMPLE_MEMSET:
+        d->samples++;
+        return copy_sample(d, class, e);
+    default:
+        return 0;
+    }
+}
+
+static void constant(struct gwa_durations *d, const struct gwt_event *e)
+{
+    unsigned class = GWT_SAMPLE_CLASS(e->flags);
+    if (class >= GWT_SAMPLE_CLASS_COUNT || !e->value || e->value > 1000000000u)
+        return;
+    double weight = e->arg ? e->arg : 1;
+    struct constant *c = &d->constants[class];
+    c->weight += weight;
+    c->sum += weight * (double)e->value / 1e3;
+    c->variance += weight * (double)e->raw / 1e3 * (double)e->raw / 1e3;
+}
+
+int gwa_durations_event(struct gwa_durations *d, const struct gwt_event *e)
+{
+    switch (e->kind) {
+    case GWT_SAMPLE:
+        return sample(d, e);
+    case GWT_CONSTANT:
+        constant(d, e);
+        return 0;
+    case GWT_LAUNCH:
+        return gwa_executed(e) ? launch(d, e) : 0;
+    case GWT_GRAPH_LAUNCH:
+        return gwa_executed(e) ? graph_launch(d, e) : 0;
+    case GWT_COPY:
+    case GWT_MEMSET:
+        if (gwa_executed(e))
+            push(&d->streams[e->stream], operation_of(e));
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* ---- answers ----------------------------------------------------------------------------- */
+
+bool gwa_durations_is_comm(const struct gwa_durations *d, uint32_t signature)
+{
+    return signature < d->signatures_count && d->signatures[signature].comm;
+}
+
+struct gwa_duration gwa_durations_signature(const struct gwa_durations *d, uint32_t signature)
+{
+    if (signature >= d->signatures_count || !(d->signatures[signature].estimate.ns > 0))
+        return d->unknown;
+    return d->signatures[signature].estimate;
+}
+
+struct gwa_duration gwa_durations_graph(const struct gwa_durations *d, uint32_t graph)
+{
+    if (graph >= d->graphs_count || !(d->graphs[graph].estimate.ns > 0))
+        return d->unknown;
+    return d->graphs[graph].estimate;
+}
+
+struct gwa_duration gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
+                                     struct gwa_context *c)
+{
+    struct gwa_duration out;
+    switch (e->kind) {
+    case GWT_LAUNCH: {
+        const struct signature *s =
+            e->arg < d->signatures_count ? &d->signatures[e->arg] : NULL;
+        out = gwa_durations_signature(d, e->arg);
+        if (s && s->level) {
+            struct keys k = gwa_durations_keys(e->arg, c);
+            const struct group *g = gwa_durations_group(&d->groups, k.key[s->level - 1]);
+            if (!g && s->level == 2)
+                g = gwa_durations_group(&d->groups, k.key[0]);
+            if (g)
+                out.ns = g->ns;
+        }
+        break;
+    }
+    case GWT_GRAPH_LAUNCH:
+        out = gwa_durations_graph(d, e->arg);
+        break;
+    case GWT_MEMSET:
+        out = gwa_durations_memset(d, e->value);
+        break;
+    default:
+        out = gwa_durations_copy(d, GWT_F_SUB(e->flags), e->value, e->arg);
+        break;
+    }
+    push(c, operation_of(e));
+    return out;
+}

@@ -1,0 +1,74 @@
+/* How long operations last on the device, learnt from the recording's samples.
+ *
+ * A sample is the time between two events around one operation; less what the pair itself
+ * adds (a constant per class, measured in the run) it is the operation's duration. Kernel
+ * time means what CUPTI means by it: GWA_KERNEL_OFFSET_NS more than a kernel that takes its
+ * own time sees, against which the constant is measured.
+ *
+ * Operations of one signature are not all alike: a matrix product whose operands differ in a
+ * size that the launch does not show, for instance. So each sample is also filed under what
+ * ran before it in its stream. Where that explains the differences better than chance would,
+ * an operation is expected to last as those in the same place did, drawn towards the
+ * signature's mean as far as the samples are few (a random-effects estimate).
+ *
+ * Use: every event once through gwa_durations_event(), gwa_durations_fit(), then
+ * gwa_durations_of() for each operation, in the same order.
+ */
+#ifndef GWA_DURATIONS_H
+#define GWA_DURATIONS_H
+
+#include <gpuwait/trace.h>
+
+/* On sm_90; measured with a self-timing kernel of known length. Elsewhere it is assumed, and
+ * the error bound grows by GWA_KERNEL_OFFSET_DOUBT_NS. */
+#define GWA_KERNEL_OFFSET_NS       600
+#define GWA_KERNEL_OFFSET_DOUBT_NS 500
+
+#define GWA_CONTEXT 4
+
+/* What ran before in a stream, newest first; zero at its beginning. */
+struct gwa_context {
+    uint32_t before[GWA_CONTEXT];
+};
+
+struct gwa_duration {
+    double ns;     /* expected */
+    double error;  /* standard error of that, common to all operations of one signature */
+    double spread; /* standard deviation of a single one around it */
+    bool own;      /* rests on samples of its own signature, graph, or class of copies */
+};
+
+struct gwa_durations;
+
+struct gwa_durations *gwa_durations_new(const struct gwt_trace *trace);
+void gwa_durations_free(struct gwa_durations *d);
+
+/* post: 0 or -ENOMEM. */
+int gwa_durations_event(struct gwa_durations *d, const struct gwt_event *e);
+int gwa_durations_fit(struct gwa_durations *d);
+
+/* Valid samples; 0: nothing below says anything. */
+uint64_t gwa_durations_samples(const struct gwa_durations *d);
+
+/* pre:  e is an executed launch, graph launch, copy or memset; context is that of its stream.
+ * post: the context holds e too. Copies from and to pageable memory: as if pinned. */
+struct gwa_duration gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
+                                     struct gwa_context *context);
+
+/* The same for all operations of a signature together; context left aside. */
+struct gwa_duration gwa_durations_signature(const struct gwa_durations *d, uint32_t signature);
+struct gwa_duration gwa_durations_graph(const struct gwa_durations *d, uint32_t graph);
+struct gwa_duration gwa_durations_copy(const struct gwa_durations *d, unsigned direction,
+                                       uint64_t bytes, uint64_t copies);
+struct gwa_duration gwa_durations_memset(const struct gwa_durations *d, uint64_t bytes);
+
+/* By how much each kernel's duration may be off together with all others': ns below, above. */
+void gwa_durations_doubt(const struct gwa_durations *d, double *below, double *above);
+
+/* A kernel of NCCL: communication, and never sampled. */
+bool gwa_durations_is_comm(const struct gwa_durations *d, uint32_t signature);
+
+/* Between two nodes of a graph, ns. */
+#define GWA_GRAPH_GAP_NS 900
+
+#endif

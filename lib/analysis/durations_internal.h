@@ -1,0 +1,114 @@
+/* Between durations.c (gathering) and durations_fit.c (estimating). */
+#ifndef GWA_DURATIONS_INTERNAL_H
+#define GWA_DURATIONS_INTERNAL_H
+
+#include "durations.h"
+
+#define BUCKETS 64 /* of copies: by the binary logarithm of their bytes */
+
+struct stat { /* of pairs, in ns */
+    uint64_t n;
+    double mean, m2;
+};
+
+static inline void stat_add(struct stat *s, double v)
+{
+    double delta = v - s->mean;
+    s->n++;
+    s->mean += delta / (double)s->n;
+    s->m2 += delta * (v - s->mean);
+}
+
+/* Groups of samples: of a signature in one place of the sequence, or copies of one size. */
+struct group {
+    uint64_t key; /* 0: empty */
+    uint64_t parent;
+    uint32_t owner; /* signature; copies: class */
+    uint8_t level;  /* 1: by the operation before; 2: by GWA_CONTEXT of them; 0: copies of a size */
+    struct stat pairs;
+    double ns; /* expected */
+};
+
+struct groups { /* open addressing */
+    struct group *slots;
+    size_t count, room; /* room: a power of two */
+};
+
+struct signature {
+    struct stat pairs;
+    uint64_t launches;
+    struct gwa_duration estimate;
+    uint8_t level; /* of the groups that tell its operations apart; 0: none do */
+    bool comm;
+    bool node; /* in a graph */
+};
+
+struct graph {
+    struct stat pairs;
+    uint64_t launches;
+    struct gwa_duration estimate;
+};
+
+struct bucket {
+    struct stat pairs;
+    double bytes; /* mean */
+};
+
+struct point { /* of a class of copies: size and duration */
+    double bytes, ns, error, spread;
+};
+
+/* A launch, so that its sample finds its place; or a sample that came before its launch. */
+struct place {
+    int64_t t0;
+    uint64_t key[2];
+    uint16_t stream;
+};
+
+struct early {
+    int64_t t0;
+    uint32_t signature, pair_ns;
+    uint16_t stream;
+    bool used;
+};
+
+#define PLACES 65536u /* direct mapped: the newest launches */
+#define EARLY  4096u
+
+struct constant {
+    double weight, sum, variance;
+};
+
+struct gwa_durations {
+    const struct gwt_trace *trace;
+    struct signature *signatures;
+    size_t signatures_count;
+    struct graph *graphs;
+    size_t graphs_count;
+    struct bucket copies[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
+    struct constant constants[GWT_SAMPLE_CLASS_COUNT];
+    struct groups groups;
+    struct gwa_context *streams;
+    struct place *places;
+    struct early *early;
+    size_t early_count;
+    uint64_t samples;
+    /* after the fit */
+    double constant[GWT_SAMPLE_CLASS_COUNT]; /* to be taken off a pair, ns */
+    double below, above;                     /* doubt of each kernel */
+    double rate[GWT_SAMPLE_CLASS_COUNT];     /* bytes per ns of copies beyond those sampled */
+    double variation;                        /* typical variance of a signature over mean^2 */
+    struct point curves[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
+    size_t points[GWT_SAMPLE_CLASS_COUNT];
+    struct gwa_duration unknown; /* kernels whose signature says nothing */
+};
+
+struct keys {
+    uint64_t key[2];
+};
+struct keys gwa_durations_keys(uint32_t op, const struct gwa_context *c);
+uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes);
+const struct group *gwa_durations_group(const struct groups *g, uint64_t key);
+unsigned gwa_durations_bucket(uint64_t bytes);
+
+#endif

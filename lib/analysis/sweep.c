@@ -1,0 +1,266 @@
+#include "sweep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CELL_NS 166666667
+
+int gwa_queue_push(struct gwa_queue *q, const struct gwa_piece *piece)
+{
+    if (q->count == q->room) {
+        size_t room = q->room ? q->room * 2 : 64;
+        struct gwa_piece *grown = malloc(room * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        for (size_t i = 0; i < q->count; i++)
+            grown[i] = *gwa_queue_at(q, i);
+        free(q->ring);
+        q->ring = grown;
+        q->first = 0;
+        q->room = room;
+    }
+    *gwa_queue_at(q, q->count++) = *piece;
+    return 0;
+}
+
+/* ---- sums ------------------------------------------------------------------------------ */
+
+static enum gwa_band band_of(double ns)
+{
+    return ns > 100000 ? GWA_OVER_100US : ns >= 10000 ? GWA_10_TO_100US : GWA_UNDER_10US;
+}
+
+static void add_gap(struct gwa_sums *s, struct gwa_gap gap)
+{
+    size_t i = s->gaps_count;
+    if (i == GWA_GAPS && gap.ns <= s->gaps[i - 1].ns)
+        return;
+    if (i == GWA_GAPS)
+        i--;
+    else
+        s->gaps_count++;
+    for (; i > 0 && s->gaps[i - 1].ns < gap.ns; i--)
+        s->gaps[i] = s->gaps[i - 1];
+    s->gaps[i] = gap;
+}
+
+static void add_sums(struct gwa_sums *to, const struct gwa_sums *from)
+{
+    to->wall += from->wall;
+    to->idle += from->idle;
+    for (unsigned i = 0; i < GWA_ACTIVITIES; i++)
+        to->time[i] += from->time[i];
+    for (unsigned i = 0; i < GWA_BANDS; i++)
+        to->band[i] += from->band[i];
+    for (size_t i = 0; i < from->gaps_count; i++)
+        add_gap(to, from->gaps[i]);
+}
+
+static void mark_cells(const struct gwa_sweep *s, struct gwa_cells *cells, int64_t from, int64_t to)
+{
+    int64_t a = (from - s->first) / CELL_NS, b = (to - s->first) / CELL_NS;
+    if (a <= cells->last)
+        a = cells->last + 1;
+    if (b >= a) {
+        cells->count += (uint64_t)(b - a + 1);
+        cells->last = b;
+    }
+}
+
+/* ---- walking ---------------------------------------------------------------------------- */
+
+static int64_t reach(const struct gwa_sweep *s)
+{
+    int64_t t = s->end[0];
+    for (unsigned i = 1; i < GWA_ACTIVITIES; i++)
+        if (s->end[i] > t)
+            t = s->end[i];
+    return t;
+}
+
+/* Copies under way while no kernel runs are exposed. */
+static void expose(struct gwa_sweep *s, int64_t from, int64_t to)
+{
+    for (size_t i = 0; i < s->active_count; i++)
+        s->active[i].moved->exposed_ns +=
+            (double)((s->active[i].end < to ? s->active[i].end : to) - from);
+}
+
+static void drop_ended(struct gwa_sweep *s, int64_t now)
+{
+    for (size_t i = 0; i < s->active_count;)
+        if (s->active[i].end <= now)
+            s->active[i] = s->active[--s->active_count];
+        else
+            i++;
+}
+
+/* [from, to), during which nothing begins or ends. */
+static void book(struct gwa_sweep *s, struct gwa_sums *sums, int64_t from, int64_t to)
+{
+    double ns = (double)(to - from);
+    unsigned running = 0, first = GWA_ACTIVITIES;
+    for (unsigned i = GWA_ACTIVITIES; i-- > 0;)
+        if (s->end[i] > from) {
+            running++;
+            first = i;
+        }
+    sums->wall += ns;
+    if (first == GWA_ACTIVITIES) {
+        sums->idle += ns;
+        sums->band[band_of(ns)] += ns;
+        add_gap(sums, (struct gwa_gap){.start = from, .ns = to - from});
+        return;
+    }
+    double hollow = running == 1 ? (double)s->hollow[first] * ns : 0;
+    sums->time[first] += ns - hollow;
+    if (hollow > 0) {
+        sums->idle += hollow;
+        sums->band[band_of((double)s->hollow_ns[first])] += hollow;
+    }
+    if (first == GWA_COPY && s->active_count)
+        expose(s, from, to);
+}
+
+/* post: s->now = to. continues: what starts at `to` belongs to the open window. */
+static void advance(struct gwa_sweep *s, int64_t to, bool continues)
+{
+    while (s->now < to) {
+        int64_t next = to;
+        struct gwa_sums *sums = &s->pending;
+        for (unsigned i = 0; i < GWA_ACTIVITIES; i++)
+            if (s->end[i] > s->now && s->end[i] < next)
+                next = s->end[i];
+        for (size_t i = 0; i < s->active_count; i++)
+            if (s->active[i].end > s->now && s->active[i].end < next)
+                next = s->active[i].end;
+        if (s->open && s->window_end > s->now) {
+            if (s->window_end < next)
+                next = s->window_end;
+            sums = &s->sums;
+        } else if (continues && !s->has_pending) {
+            sums = &s->sums;
+        } else {
+            s->has_pending = true;
+        }
+        book(s, sums, s->now, next);
+        s->now = next;
+        if (s->active_count)
+            drop_ended(s, next);
+    }
+}
+
+static void forget_pending(struct gwa_sweep *s)
+{
+    memset(&s->pending, 0, sizeof(s->pending));
+    s->has_pending = false;
+}
+
+static void begin(struct gwa_sweep *s, int64_t start)
+{
+    s->begun = true;
+    s->now = s->first = start;
+    for (unsigned i = 0; i < GWA_ACTIVITIES; i++)
+        s->end[i] = INT64_MIN;
+    s->cells.last = s->kernel_cells.last = -1;
+}
+
+static void take(struct gwa_sweep *s, const struct gwa_piece *piece)
+{
+    struct gwa_piece p = *piece;
+    if (!s->begun)
+        begin(s, p.start);
+    bool continues = p.inside && s->open && p.interval == s->interval;
+    if (p.start < s->now) {
+        if (p.inside) {
+            s->late++;
+            s->late_ns += (double)((p.end < s->now ? p.end : s->now) - p.start);
+        }
+        p.start = s->now;
+        if (p.end < p.start)
+            p.end = p.start;
+    }
+    advance(s, p.start, continues);
+    if (continues && s->has_pending) {
+        add_sums(&s->sums, &s->pending);
+        forget_pending(s);
+    } else if (p.inside && !continues) {
+        forget_pending(s);
+        s->open = true;
+        s->interval = p.interval;
+        s->window_start = s->window_end = p.start;
+    }
+    if (p.inside) {
+        mark_cells(s, &s->cells, s->window_end < p.start ? s->window_end : p.start, p.end);
+        if (p.activity != GWA_COPY)
+            mark_cells(s, &s->kernel_cells, p.start, p.end);
+        if (p.end > s->window_end)
+            s->window_end = p.end;
+    }
+    unsigned a = p.activity;
+    bool alone = s->end[a] <= p.start;
+    s->hollow[a] = alone ? p.hollow : 0;
+    s->hollow_ns[a] = p.hollow_ns;
+    if (p.end > s->end[a])
+        s->end[a] = p.end;
+    if (p.moved) {
+        p.moved->busy_ns += (double)(piece->end - piece->start);
+        if (s->active_count < GWA_ACTIVE && p.end > p.start)
+            s->active[s->active_count++] = (struct gwa_active){.end = p.end, .moved = p.moved};
+    }
+}
+
+/* ---- merging ------------------------------------------------------------------------------ */
+
+static int64_t head(struct gwa_queue *const *queues, uint32_t i)
+{
+    return gwa_queue_at(queues[i], 0)->start;
+}
+
+static void sift(struct gwa_queue *const *queues, uint32_t *heap, size_t count, size_t i)
+{
+    uint32_t moving = heap[i];
+    int64_t start = head(queues, moving);
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= count)
+            break;
+        if (child + 1 < count && head(queues, heap[child + 1]) < head(queues, heap[child]))
+            child++;
+        if (head(queues, heap[child]) >= start)
+            break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = moving;
+}
+
+void gwa_sweep(struct gwa_sweep *s, struct gwa_queue *const *queues, size_t count, uint32_t *scratch,
+               int64_t until)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (queues[i]->count)
+            scratch[n++] = (uint32_t)i;
+    for (size_t i = n / 2; i-- > 0;)
+        sift(queues, scratch, n, i);
+    while (n) {
+        struct gwa_queue *q = queues[scratch[0]];
+        const struct gwa_piece *p = gwa_queue_at(q, 0);
+        if (p->start >= until)
+            break;
+        take(s, p);
+        q->first = (q->first + 1) & (q->room - 1);
+        if (!--q->count)
+            scratch[0] = scratch[--n];
+        if (n)
+            sift(queues, scratch, n, 0);
+    }
+}
+
+void gwa_sweep_finish(struct gwa_sweep *s)
+{
+    if (s->begun)
+        advance(s, reach(s), false);
+}

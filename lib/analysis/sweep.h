@@ -1,0 +1,106 @@
+/* From the operations of one device to its busy and idle time.
+ *
+ * Operations come stream by stream, each stream's in order; the sweep merges the streams by
+ * start and walks over time once: at each moment the device computes, communicates, copies or
+ * idles, whichever comes first. Only the newest operations are held, so that a call that
+ * returns late can still put its operation where it belongs.
+ *
+ * What counts is the time inside windows: of each interval of the range asked for, from the
+ * first start of an operation submitted in it to the last end of one.
+ */
+#ifndef GWA_SWEEP_H
+#define GWA_SWEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum gwa_activity { GWA_COMPUTE, GWA_COMM, GWA_COPY, GWA_ACTIVITIES };
+
+/* Gaps by length; a gap of exactly 100 or 10 us counts as 10 to 100 us. */
+enum gwa_band { GWA_OVER_100US, GWA_10_TO_100US, GWA_UNDER_10US, GWA_BANDS };
+
+#define GWA_GAPS 10
+
+/* Time that copies of one kind took, in or out of a window. */
+struct gwa_moved {
+    double busy_ns;
+    double exposed_ns; /* while no kernel ran */
+};
+
+struct gwa_piece { /* one operation */
+    int64_t start, end;
+    int64_t lower;          /* it cannot have started before, whatever its stream did */
+    int64_t entry;          /* of the call that submitted it */
+    struct gwa_moved *moved; /* COPY: where its time is added; may be NULL */
+    uint32_t interval;      /* of the range, if inside */
+    uint8_t activity;       /* enum gwa_activity */
+    bool inside;            /* submitted in the range */
+    bool adjoins;           /* may start where its predecessor ends, without a gap */
+    float hollow;           /* share of it that is gaps between a graph's nodes ... */
+    float hollow_ns;        /* ... each so long */
+};
+
+struct gwa_queue { /* of a stream: those not swept yet */
+    struct gwa_piece *ring;
+    size_t first, count, room; /* room: a power of two */
+};
+
+static inline struct gwa_piece *gwa_queue_at(const struct gwa_queue *q, size_t i)
+{
+    return &q->ring[(q->first + i) & (q->room - 1)];
+}
+
+/* post: 0 or -ENOMEM. */
+int gwa_queue_push(struct gwa_queue *q, const struct gwa_piece *piece);
+
+struct gwa_gap {
+    int64_t start;
+    int64_t ns;
+};
+
+struct gwa_sums {
+    double wall;
+    double time[GWA_ACTIVITIES]; /* exposed: without what ran beside something named earlier */
+    double idle;
+    double band[GWA_BANDS];
+    struct gwa_gap gaps[GWA_GAPS]; /* the longest, longest first */
+    size_t gaps_count;
+};
+
+struct gwa_cells { /* sixths of a second, as nvidia-smi samples them */
+    int64_t last;
+    uint64_t count;
+};
+
+struct gwa_active { /* a copy under way */
+    int64_t end;
+    struct gwa_moved *moved;
+};
+#define GWA_ACTIVE 16
+
+struct gwa_sweep {
+    int64_t now; /* everything before is final */
+    int64_t end[GWA_ACTIVITIES];
+    float hollow[GWA_ACTIVITIES], hollow_ns[GWA_ACTIVITIES];
+    struct gwa_active active[GWA_ACTIVE];
+    size_t active_count;
+    bool begun, open;
+    uint32_t interval;
+    int64_t first, window_start, window_end;
+    struct gwa_sums sums;    /* inside windows */
+    struct gwa_sums pending; /* since window_end: inside only if the window goes on */
+    bool has_pending;
+    struct gwa_cells cells, kernel_cells;
+    double late_ns; /* of operations that came when their time had been swept */
+    uint64_t late;
+};
+
+/* Takes the pieces that start before `until` from the queues and sweeps over them.
+ * queues: pointers to `count` of them; scratch: room for as many indices. */
+void gwa_sweep(struct gwa_sweep *s, struct gwa_queue *const *queues, size_t count, uint32_t *scratch,
+               int64_t until);
+/* After the last piece. */
+void gwa_sweep_finish(struct gwa_sweep *s);
+
+#endif

@@ -1,0 +1,77 @@
+/* When each device was busy: a model of its streams, driven by the host's calls.
+ *
+ * Per stream in order of submission, an asynchronous operation starts at the latest of: the
+ * end of the one before it plus a gap, the ends it waits for through events and the rules of
+ * the legacy default stream, and the return of its call plus the time that a submission takes
+ * to arrive. Its length is expected from the samples (durations.h). Operations whose call
+ * blocks end at its return. A blocking call that waited bounds the model: what it waited for
+ * had ended when it returned, so operations that the model ends later are cut. Where the model
+ * ends them earlier, the last is stretched as far as the durations' own uncertainty explains.
+ *
+ * Not executions, hence not here: calls that failed or were captured.
+ * Not modelled: launch queues that fill, contention between kernels, host functions' length,
+ * migration of managed memory, NCCL kernels' length (a guess, stretched at blocking calls).
+ */
+#ifndef GWA_TIMELINE_H
+#define GWA_TIMELINE_H
+
+#include "durations.h"
+#include "hist.h"
+#include "ranges.h"
+#include "sweep.h"
+
+/* On an H200 without a profiler; under one, calls last longer and starts follow sooner. */
+#define GWA_START_NS 2300
+#define GWA_GAP_NS   700
+
+struct gwa_model {
+    double start_ns; /* from a call's return to the start on an idle device; 0: GWA_START_NS */
+    double gap_ns;   /* between kernels of a stream; 0: GWA_GAP_NS */
+    bool fixed;      /* not to be calibrated in the run */
+};
+
+/* Launches of one signature, or of one graph, inside the range. */
+struct gwa_ran {
+    uint64_t count;
+    double ns;
+    double graph_ns; /* signatures: of those inside graphs */
+};
+
+struct gwa_timeline_device {
+    struct gwa_sweep sweep;
+    struct gwa_hist queue; /* return to start of launches, ns */
+    uint64_t launches, met_idle;
+    struct gwa_ran *signatures;
+    size_t signatures_count;
+    struct gwa_ran *graphs;
+    size_t graphs_count;
+    double ns, own_ns;            /* of all operations; of those that rest on own samples */
+    double kernels;               /* whose duration may be off together */
+    double error2;                /* square of the standard error of `ns` */
+    double anchors, residual_ns;  /* blocking calls that waited; sum of what the model missed */
+    double excess_ns;             /* of that, beyond what waking up explains */
+};
+
+struct gwa_timeline;
+
+/* pre: the arguments outlive it. ranges: those of gwa_ranges_find(), or all. */
+struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_ranges *ranges,
+                                      const struct gwa_durations *durations,
+                                      const struct gwa_model *model);
+void gwa_timeline_free(struct gwa_timeline *t);
+
+/* Every event of the trace, in order. post: 0 or -ENOMEM. */
+int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e);
+/* After the last. post: 0 or -ENOMEM. */
+int gwa_timeline_finish(struct gwa_timeline *t);
+
+/* NULL where nothing ran. */
+const struct gwa_timeline_device *gwa_timeline_of(const struct gwa_timeline *t, unsigned device);
+/* Copies of a stream by direction and kind of memory; NULL where there were none. memory: 0
+ * device, 1 pinned, 2 pageable, as in enum gwa_memory. */
+const struct gwa_moved *gwa_timeline_moved(const struct gwa_timeline *t, unsigned stream,
+                                           unsigned direction, unsigned memory);
+/* As calibrated at the end. */
+struct gwa_model gwa_timeline_model(const struct gwa_timeline *t);
+
+#endif

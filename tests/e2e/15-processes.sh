@@ -1,0 +1,33 @@
+#!/bin/sh
+# A directory of several processes: order, choice, and damage to one of them.
+# shellcheck disable=SC1091,SC2154,SC2016  # from lib.sh; and for the shells inside
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+mkdir t
+python3 -c '
+from mkdump import training, Dump
+for pid, rank in ((11, 2), (12, 0), (13, 1)):
+    training(pid, **{"env.RANK": str(rank), "env.WORLD_SIZE": "3"}).write("t/host-%d.gwt" % pid)
+Dump(14).write("t/host-14.gwt")  # a worker that made no call worth a record
+open("t/notes.txt", "w").write("not ours")
+'
+pids='[p["pid"] for p in j["processes"]]'
+runs "all" 0 "$gpuwait" report --json t
+is "by rank" "[12, 13, 11]" "$(json "$out" "$pids")"
+runs "by process id" 0 "$gpuwait" report --json --process 13 t
+is "that process" "[13]" "$(json "$out" "$pids")"
+runs "by rank" 0 "$gpuwait" report --json --process 2 t
+is "that rank" "[11]" "$(json "$out" "$pids")"
+runs "text" 0 "$gpuwait" report t
+is "three reports" 3 "$(grep -c '^GPU idle' "$out")"
+has "the rank is said" "$out" "^process 11, rank 2, on node7"
+runs "info of one" 0 "$gpuwait" info --json -p 12 t
+is "that one" "[12]" "$(json "$out" "$pids")"
+
+# one of them damaged: the others are reported, and it is said
+printf 'garbage' | dd of=t/host-13.gwt bs=1 conv=notrunc 2>/dev/null
+runs "one damaged" 0 "$gpuwait" report --json t
+is "the others" "[12, 11]" "$(json "$out" "$pids")"
+has "it is said" "$err" "^gpuwait: t/host-13.gwt"
+runs "the damaged one alone" 2 "$gpuwait" report t/host-13.gwt
+finish

@@ -1,0 +1,12 @@
+/* One row a command: defined in its cmd_*.c, listed in main.c. */
+#ifndef COMMANDS_H
+#define COMMANDS_H
+
+#include "tool.h"
+
+extern const struct command cmd_run;
+extern const struct command cmd_report;
+extern const struct command cmd_info;
+extern const struct command cmd_doctor;
+
+#endif

@@ -1,0 +1,27 @@
+/* From TRACE, a dump or a directory of them, to open recordings. */
+#ifndef LOAD_H
+#define LOAD_H
+
+#include <gpuwait/trace.h>
+
+#define LOAD_DEFAULT "gpuwait.trace"
+
+/* Reports the trace; the path is for messages. post: a negative errno or 0. -ENODATA means
+ * that there was nothing to say about this one; others have been said. */
+typedef int (*load_each)(struct gwt_trace *trace, const char *path, void *arg);
+
+/* Calls `each` for every process in TRACE, by rank, then by name. `process`: only the one with
+ * this process id or, where there is none, this rank; NULL: all.
+ * post: exit code; everything that went wrong has been said. */
+int load_traces(const char *path, const char *process, load_each each, void *arg);
+
+/* A reader's progress, on a terminal and after a second only. */
+struct progress {
+    int64_t started_ns;
+    int shown; /* percent; -1: nothing is on the line */
+};
+void progress_begin(struct progress *p);
+int progress_show(void *progress, uint64_t done, uint64_t total);
+void progress_end(struct progress *p);
+
+#endif

@@ -1,0 +1,231 @@
+/* The report's tables about calls other than launches. */
+#include "render_parts.h"
+#include "text.h"
+
+#include <math.h>
+
+#define ROWS_SHOWN 10
+
+/* ---- copies -------------------------------------------------------------------------- */
+
+void part_copies(const struct page *page, const struct gwa_device *d, bool several)
+{
+    static const struct column columns[] = {
+        {"CALLS", RIGHT, 0}, {"BYTES", RIGHT, 0},  {"EACH", RIGHT, 0}, {"HELD ms", RIGHT, 0},
+        {"GB/s", RIGHT, 0},  {"STREAM", RIGHT, 0}, {"COPY", LEFT, 1}};
+    char title[64], n[TEXT_NUMBER], m[TEXT_NUMBER];
+    size_t shown = page_limit(page, d->transfers_count, ROWS_SHOWN);
+    if (!d->transfers_count && !d->memsets.calls && !d->prefetches.calls)
+        return;
+    snprintf(title, sizeof(title), several ? "Copies, GPU %d" : "Copies", d->index);
+    page_heading(page, title);
+    struct table *t = table_new(page, columns, COLUMNS_IN(columns));
+    bool held = false;
+    for (size_t i = 0; i < shown; i++) {
+        const struct gwa_transfer *x = &d->transfers[i];
+        table_row(t);
+        table_cell(t, "%s", text_count(n, x->calls));
+        table_cell(t, "%s", text_bytes(n, x->bytes));
+        table_cell(t, "%s", text_bytes(n, x->bytes / (x->calls ? x->calls : 1)));
+        table_cell(t, "%s", x->blocking ? text_short(n, x->blocking_ms) : "-");
+        table_cell(t, "%s", x->blocking ? text_fixed(n, x->gb_per_s, 2) : "n/a");
+        if (x->stream)
+            table_cell(t, "%u", x->stream);
+        else
+            table_cell(t, "-");
+        table_cell(t, "%s %s", gwa_direction_name(x->direction),
+                   x->memory == GWA_MEM_GRAPH ? "inside graphs" : gwa_memory_name(x->memory));
+        held |= x->blocking != 0;
+    }
+    table_print(t);
+    page_more(page, shown, d->transfers_count, "rows");
+    if (held)
+        fputs("  HELD: time inside calls that return when the copy is done; GB/s is theirs.\n",
+              page->out);
+    if (d->memsets.calls) {
+        snprintf(title, sizeof(title), "%s", text_bytes(m, d->memsets.bytes));
+        page_line(page, "memsets", text_count(n, d->memsets.calls), title);
+    }
+    if (d->prefetches.calls) {
+        snprintf(title, sizeof(title), "%s", text_bytes(m, d->prefetches.bytes));
+        page_line(page, "prefetches", text_count(n, d->prefetches.calls), title);
+    }
+}
+
+/* ---- waits, memory ------------------------------------------------------------------------ */
+
+/* One table for every kind of call whose number and time matter. */
+static void call_rows(const struct page *page, const struct gwa_process *p,
+                      const char *const *names, const unsigned *kinds, size_t kinds_count,
+                      bool copies_too)
+{
+    static const struct column columns[] = {{"CALLS", RIGHT, 0},
+                                            {"FAILED", RIGHT, 0},
+                                            {"TOTAL ms", RIGHT, 0},
+                                            {"MEAN us", RIGHT, 0},
+                                            {"CALL", LEFT, 1}};
+    struct table *t = table_new(page, columns, COLUMNS_IN(columns));
+    char n[TEXT_NUMBER];
+    for (size_t k = 0; k < kinds_count; k++)
+        for (size_t i = 0; i < p->apis_count; i++) {
+            const struct gwa_api *a = &p->apis[i];
+            if (a->kind != kinds[k] || !(a->calls + a->failed))
+                continue;
+            table_row(t);
+            table_cell(t, "%s", text_count(n, a->calls));
+            table_cell(t, "%s", text_count(n, a->failed));
+            table_cell(t, "%s", text_short(n, a->ms));
+            table_cell(t, "%s", text_short(n, a->calls ? a->ms * 1e3 / (double)a->calls : NAN));
+            table_cell(t, "%s%s", a->name, names ? names[k] : "");
+        }
+    if (copies_too && p->blocking_copies.calls) {
+        const struct gwa_waits *w = &p->blocking_copies;
+        table_row(t);
+        table_cell(t, "%s", text_count(n, w->calls));
+        table_cell(t, "-");
+        table_cell(t, "%s", text_short(n, w->waited_ms));
+        table_cell(t, "%s", text_short(n, w->waited_ms * 1e3 / (double)w->calls));
+        table_cell(t, "blocking copies (synchronous or pageable)");
+    }
+    table_print(t);
+}
+
+void part_waits(const struct page *page, const struct gwa_process *p)
+{
+    static const unsigned kinds[] = {GWT_SYNC};
+    if (!p->syncs.calls && !p->blocking_copies.calls)
+        return;
+    page_heading(page, "Waits for the GPU (time inside them is not waste by itself)");
+    call_rows(page, p, NULL, kinds, 1, true);
+}
+
+static bool any_peak(const struct gwa_process *p)
+{
+    for (size_t i = 0; i < p->devices_count; i++)
+        if (p->devices[i].memory.peak_allocated_bytes >= 0)
+            return true;
+    return false;
+}
+
+void part_memory(const struct page *page, const struct gwa_process *p)
+{
+    static const unsigned kinds[] = {GWT_ALLOC, GWT_FREE, GWT_HOST_ALLOC, GWT_HOST_FREE};
+    static const char *const names[] = {"", "", "  (host)", "  (host)"};
+    const struct gwa_allocations *a = &p->allocations;
+    char allocated[TEXT_NUMBER], reserved[TEXT_NUMBER], title[64];
+    bool calls = a->calls || a->failed || a->frees, peak = any_peak(p);
+    if (!calls && !peak)
+        return;
+    page_heading(page, "Memory");
+    for (size_t i = 0; i < p->devices_count; i++) {
+        const struct gwa_device *d = &p->devices[i];
+        if (d->memory.peak_allocated_bytes < 0)
+            continue;
+        snprintf(title, sizeof(title),
+                 p->devices_count > 1 ? "PyTorch peak, GPU %d" : "PyTorch peak", d->index);
+        fprintf(page->out, "  %s: %s allocated, %s reserved\n", title,
+                text_bytes(allocated, (uint64_t)d->memory.peak_allocated_bytes),
+                text_bytes(reserved, (uint64_t)d->memory.peak_reserved_bytes));
+    }
+    if (!peak)
+        fputs("  PyTorch peak: n/a, its allocator reported nothing\n", page->out);
+    if (calls)
+        call_rows(page, p, names, kinds, 4, false);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+void part_collectives(const struct page *page, const struct gwa_process *p)
+{
+    static const struct column columns[] = {
+        {"CALLS", RIGHT, 0}, {"BYTES", RIGHT, 0}, {"HOST ms", RIGHT, 0}, {"NCCL", LEFT, 1}};
+    char n[TEXT_NUMBER];
+    if (!p->collectives_count)
+        return;
+    page_heading(page, "Communication");
+    struct table *t = table_new(page, columns, COLUMNS_IN(columns));
+    for (size_t i = 0; i < p->collectives_count; i++) {
+        const struct gwa_collective *c = &p->collectives[i];
+        table_row(t);
+        table_cell(t, "%s", text_count(n, c->calls));
+        table_cell(t, "%s", text_bytes(n, c->bytes));
+        table_cell(t, "%s", text_short(n, c->ms));
+        table_cell(t, "%s", c->op);
+    }
+    table_print(t);
+}
+
+void part_threads(const struct page *page, const struct gwa_process *p)
+{
+    static const struct column columns[] = {{"CALLS", RIGHT, 0},
+                                            {"LAUNCHES", RIGHT, 0},
+                                            {"WAITED ms", RIGHT, 0},
+                                            {"TID", RIGHT, 0},
+                                            {"THREAD", LEFT, 1}};
+    char n[TEXT_NUMBER];
+    size_t shown = page_limit(page, p->threads_count, ROWS_SHOWN);
+    page_heading(page, "Threads");
+    struct table *t = table_new(page, columns, COLUMNS_IN(columns));
+    for (size_t i = 0; i < shown; i++) {
+        const struct gwa_thread *th = &p->threads[i];
+        table_row(t);
+        table_cell(t, "%s", text_count(n, th->calls));
+        table_cell(t, "%s", text_count(n, th->launches));
+        table_cell(t, "%s", text_short(n, th->waited_ms));
+        table_cell(t, "%u", th->tid);
+        table_cell(t, "%s", th->name ? th->name : "");
+    }
+    table_print(t);
+    page_more(page, shown, p->threads_count, "threads");
+}
+
+void part_streams(const struct page *page, const struct gwa_process *p)
+{
+    static const struct column columns[] = {
+        {"STREAM", RIGHT, 0},  {"GPU", RIGHT, 0},  {"LAUNCHES", RIGHT, 0}, {"COPIES", RIGHT, 0},
+        {"MEMSETS", RIGHT, 0}, {"NCCL", RIGHT, 0}, {"WAITS", RIGHT, 0},    {"KIND", LEFT, 1}};
+    char n[TEXT_NUMBER];
+    size_t shown = page_limit(page, p->streams_count, ROWS_SHOWN);
+    if (!p->streams_count)
+        return;
+    page_heading(page, "Streams");
+    struct table *t = table_new(page, columns, COLUMNS_IN(columns));
+    for (size_t i = 0; i < shown; i++) {
+        const struct gwa_stream *s = &p->streams[i];
+        table_row(t);
+        table_cell(t, s->id ? "%u" : "?", s->id);
+        table_cell(t, s->device == 0xff ? "?" : "%u", s->device);
+        table_cell(t, "%s", text_count(n, s->launches));
+        table_cell(t, "%s", text_count(n, s->copies));
+        table_cell(t, "%s", text_count(n, s->memsets));
+        table_cell(t, "%s", text_count(n, s->collectives));
+        table_cell(t, "%s", text_count(n, s->syncs));
+        if (s->tid)
+            table_cell(t, "%s of thread %u", gwa_stream_type_name(s->type), s->tid);
+        else
+            table_cell(t, "%s%s", gwa_stream_type_name(s->type),
+                       s->nonblocking == 1 ? ", non-blocking" : "");
+    }
+    table_print(t);
+    page_more(page, shown, p->streams_count, "streams");
+}
+
+void part_other(const struct page *page, const struct gwa_process *p)
+{
+    char n[TEXT_NUMBER];
+    page_heading(page, "Other calls");
+#define X(field, kind, text)                                                                       \
+    if (p->other.field)                                                                            \
+        page_line(page, text, text_count(n, p->other.field), "");
+    GWA_OTHER_CALLS(X)
+#undef X
+    if (p->polls >= 0)
+        page_line(page, "event and stream queries", text_count(n, (uint64_t)p->polls), "");
+    if (!isnan(p->quality.own_host_ms)) {
+        char note[64], pct[TEXT_NUMBER] = "";
+        snprintf(note, sizeof(note), "%s%s", text_fixed(pct, p->quality.own_overhead_pct, 2),
+                 isnan(p->quality.own_overhead_pct) ? "" : " % of one core");
+        page_line(page, "gpuwait's own cost", text_us(n, p->quality.own_host_ms * 1e3),
+                  isnan(p->quality.own_overhead_pct) ? "" : note);
+    }
+}
