@@ -1,0 +1,550 @@
+#include "device.h"
+
+#include "config.h"
+#include "core.h"
+#include "truth.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the device does, and when, in ns. Its own figures, in the range of what a data-centre
+ * GPU shows; nothing that judges a recording may read them. */
+#define START_LATENCY     3100.0 /* submission reaches an idle stream */
+#define START_SPREAD      0.12
+#define START_TAIL_CHANCE 0.004
+#define START_TAIL        12000.0
+#define GAP_KERNEL        720.0 /* end of a kernel to the start of the next in its stream */
+#define GAP_GRAPH         480.0
+#define GAP_EVENT         860.0
+#define GAP_ENGINE        1900.0 /* hand-over to another engine */
+#define GAP_STREAM        1400.0 /* a wait for another stream's event */
+#define GAP_OVERLAP       90.0
+#define GAP_SPREAD        0.10
+#define STAMP             1280.0 /* a timing event: drain, barrier, stamp */
+#define STAMP_SPREAD      0.02
+#define MARK_EVENT        150.0
+#define STAMP_QUANTUM     32
+#define MAX_RUNNING       128u
+
+struct engine {
+    struct sim_op *head, *tail; /* ready, waiting for the engine */
+    unsigned running;
+};
+
+struct device {
+    struct engine engines[ENG_COUNT];
+    struct sim_op *running[MAX_RUNNING]; /* on the compute engine */
+    unsigned nrunning;
+    int64_t updated; /* time up to which work has been taken off the running kernels */
+    double rate;
+};
+
+struct timed {
+    int64_t t;
+    uint64_t seq;
+    struct sim_op *op;
+};
+
+/* A hardware queue hands out its operations in the order in which they came: one that
+ * cannot start yet holds up those behind it. */
+struct queue {
+    struct sim_op *head, *tail;
+};
+
+#define MAX_QUEUES 64u
+
+static struct device devices[8];
+static unsigned ndevices;
+static struct timed *heap;
+static size_t heap_size, heap_room;
+static uint64_t heap_seq;
+static struct queue queues[MAX_QUEUES];
+static struct sim_op **polled; /* OP_WAIT_VALUE under way */
+static size_t npolled, polled_room;
+static uint64_t live; /* submitted and not done */
+static int64_t now;
+static bool finishing;
+static struct sim_rng rng;
+
+void sim_device_init(unsigned count)
+{
+    ndevices = count;
+    sim_rng_seed(&rng, 0x6465766963650000u);
+}
+
+/* ---- time-ordered events --------------------------------------------------------- */
+
+static bool earlier(const struct timed *a, const struct timed *b)
+{
+    return a->t != b->t ? a->t < b->t : a->seq < b->seq;
+}
+
+static void heap_push(int64_t t, struct sim_op *op)
+{
+    if (heap_size == heap_room) {
+        heap_room = heap_room ? heap_room * 2 : 1024;
+        heap = sim_grow(heap, heap_room * sizeof *heap);
+    }
+    size_t i = heap_size++;
+    struct timed e = {t, heap_seq++, op};
+    for (; i && earlier(&e, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = e;
+}
+
+static struct timed heap_pop(void)
+{
+    struct timed top = heap[0], last = heap[--heap_size];
+    size_t i = 0, child;
+    while ((child = 2 * i + 1) < heap_size) {
+        if (child + 1 < heap_size && earlier(&heap[child + 1], &heap[child]))
+            child++;
+        if (!earlier(&heap[child], &last))
+            break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = last;
+    return top;
+}
+
+/* ---- operations -------------------------------------------------------------------- */
+
+struct sim_op *sim_op_new(enum sim_op_type type, unsigned device)
+{
+    struct sim_op *op = calloc(1, sizeof *op);
+    if (!op)
+        abort();
+    op->refs = 1;
+    op->type = (uint8_t)type;
+    op->device = (uint8_t)device;
+    op->unmet = 1;
+    return op;
+}
+
+struct sim_op *sim_op_ref(struct sim_op *op)
+{
+    if (op)
+        op->refs++;
+    return op;
+}
+
+void sim_op_unref(struct sim_op *op)
+{
+    if (!op || --op->refs)
+        return;
+    if (op->release)
+        op->release(op->data);
+    free(op->followers);
+    free(op);
+}
+
+static int64_t jitter(double value, double spread)
+{
+    return (int64_t)sim_jitter(&rng, value, spread);
+}
+
+static bool on_copy_engine(const struct sim_op *op)
+{
+    return op->engine != ENG_NONE && op->engine != ENG_COMPUTE;
+}
+
+/* From the end of `a` to the earliest start of `b`. */
+static int64_t gap(const struct sim_op *a, const struct sim_op *b)
+{
+    double g = GAP_KERNEL;
+    if (b->type == OP_MARK || b->type == OP_WAIT_VALUE || b->type == OP_WRITE_VALUE)
+        return 0;
+    if (b->type == OP_EVENT) /* its own duration covers the drain of its own engine */
+        return on_copy_engine(a) ? jitter(GAP_ENGINE * sim_cfg.gap / sim_cfg.speed, GAP_SPREAD) : 0;
+    if (b->overlap && a->type == OP_KERNEL)
+        g = GAP_OVERLAP;
+    else if (a->type == OP_MARK ? !a->in_graph : a->stream != b->stream && !b->in_graph)
+        g = GAP_STREAM; /* a mark stands for the end of another stream's work */
+    else if (a->type == OP_EVENT && on_copy_engine(b))
+        g = GAP_ENGINE;
+    else if (a->type == OP_EVENT)
+        g = a->timing ? GAP_EVENT : GAP_KERNEL / 2;
+    else if (a->engine && b->engine && a->engine != b->engine)
+        g = GAP_ENGINE;
+    else if (a->in_graph && b->in_graph)
+        g = GAP_GRAPH;
+    return jitter(g * sim_cfg.gap / sim_cfg.speed, GAP_SPREAD);
+}
+
+void sim_op_after(struct sim_op *op, const struct sim_op *before)
+{
+    if (!before || before == op)
+        return;
+    if (before->state == ST_DONE) {
+        int64_t t = before->end + gap(before, op);
+        if (t > op->ready)
+            op->ready = t;
+        return;
+    }
+    struct sim_op *b = (struct sim_op *)before;
+    if (b->nfollowers == b->follower_room) {
+        b->follower_room = b->follower_room ? b->follower_room * 2 : 2;
+        b->followers = sim_grow(b->followers, b->follower_room * sizeof *b->followers);
+    }
+    b->followers[b->nfollowers++] = op;
+    op->unmet++;
+}
+
+static void met(struct sim_op *op)
+{
+    if (--op->unmet == 0) {
+        if (op->ready < now)
+            op->ready = now;
+        heap_push(op->ready, op);
+    }
+}
+
+void sim_op_submit(struct sim_op *op, int64_t t, struct sim_lane *lane)
+{
+    double latency = sim_jitter(&rng, START_LATENCY, START_SPREAD);
+    if (sim_uniform(&rng) < START_TAIL_CHANCE * sim_cfg.variance)
+        latency += START_TAIL * sim_uniform(&rng);
+    /* the device is told at once; what takes long is that it begins */
+    int64_t ready = t + (int64_t)(latency * sim_cfg.latency / sim_cfg.speed);
+    if (ready > op->ready && op->type != OP_MARK)
+        op->ready = ready;
+    op->lane = lane;
+    live++;
+    sim_op_ref(op);
+    if (lane) {
+        lane->waiting++;
+        if (sim_cfg.queues) {
+            struct queue *q = &queues[lane->queue % MAX_QUEUES];
+            if (q->tail)
+                q->tail->queue_next = op;
+            else
+                q->head = op;
+            q->tail = op;
+        }
+    }
+    met(op);
+}
+
+/* ---- the compute engine: kernels that run together share it -------------------------- */
+
+static void rates(struct device *d)
+{
+    double demand = 0;
+    for (unsigned i = 0; i < d->nrunning; i++)
+        demand += d->running[i]->demand;
+    d->rate = demand > 1.0 ? 1.0 / demand : 1.0;
+}
+
+static void take_work(struct device *d, int64_t t)
+{
+    double done = (double)(t - d->updated) * d->rate;
+    for (unsigned i = 0; i < d->nrunning; i++)
+        d->running[i]->work -= done;
+    d->updated = t;
+}
+
+static int64_t next_compute(const struct device *d, unsigned *which)
+{
+    int64_t best = SIM_NEVER;
+    for (unsigned i = 0; i < d->nrunning; i++) {
+        double left = d->running[i]->work;
+        if (d->running[i]->group)
+            continue; /* waits for other ranks */
+        int64_t t = d->updated + (left > 0 ? (int64_t)(left / d->rate + 0.999) : 0);
+        if (t < best) {
+            best = t;
+            *which = i;
+        }
+    }
+    return best;
+}
+
+/* ---- start and end ---------------------------------------------------------------------- */
+
+static void finish(struct sim_op *op, int64_t t);
+static void start(struct sim_op *op, int64_t t);
+
+static void start_next(struct engine *e, int64_t t)
+{
+    struct sim_op *op = e->head;
+    if (!op)
+        return;
+    e->head = op->queue_next;
+    if (!e->head)
+        e->tail = NULL;
+    op->queue_next = NULL;
+    start(op, t);
+}
+
+static bool poll_met(const struct sim_op *op)
+{
+    /* >=, as CU_STREAM_WAIT_VALUE_GEQ compares; equality and masks are covered by it here */
+    uint32_t v = __atomic_load_n((const uint32_t *)op->data, __ATOMIC_ACQUIRE);
+    return (int32_t)(v - (uint32_t)op->value) >= 0;
+}
+
+/* The ranks of a collective spin until all have come. */
+static void start_member(struct sim_op *op, int64_t t)
+{
+    struct sim_group *g = op->group;
+    if (finishing) { /* who has not come will not */
+        op->work = g->ns;
+        op->group = NULL;
+        return;
+    }
+    op->work = 1e18;
+    g->ops[g->started++] = op;
+    if (g->started < g->ranks)
+        return;
+    for (unsigned i = 0; i < g->ranks; i++) {
+        take_work(&devices[g->ops[i]->device], t);
+        g->ops[i]->work = g->ns;
+        g->ops[i]->group = NULL;
+    }
+    free(g);
+}
+
+static void start(struct sim_op *op, int64_t t)
+{
+    struct device *d = &devices[op->device];
+    op->state = ST_RUNNING;
+    op->start = t;
+    if (op->lane)
+        op->lane->waiting--;
+    d->engines[op->engine].running++;
+    switch ((enum sim_op_type)op->type) {
+    case OP_KERNEL:
+    case OP_MEMSET:
+        take_work(d, t);
+        d->running[d->nrunning++] = op;
+        rates(d);
+        if (op->group)
+            start_member(op, t);
+        break;
+    case OP_COPY:
+        if (op->engine == ENG_COMPUTE) {
+            take_work(d, t);
+            d->running[d->nrunning++] = op;
+            rates(d);
+        } else {
+            heap_push(t + (int64_t)op->work, op);
+        }
+        break;
+    case OP_EVENT:
+        heap_push(
+            t + (op->timing ? jitter(STAMP / sim_cfg.speed, STAMP_SPREAD) : (int64_t)MARK_EVENT),
+            op);
+        break;
+    case OP_HOST:
+        if (finishing)
+            finish(op, t + 5000);
+        else
+            sim_host_func_start(op); /* ends through sim_host_func_done() */
+        break;
+    case OP_WAIT_VALUE:
+        if (finishing || poll_met(op)) {
+            finish(op, t);
+            break;
+        }
+        if (npolled == polled_room) {
+            polled_room = polled_room ? polled_room * 2 : 16;
+            polled = sim_grow(polled, polled_room * sizeof *polled);
+        }
+        polled[npolled++] = op;
+        break;
+    case OP_WRITE_VALUE:
+    case OP_MARK:
+        finish(op, t);
+        break;
+    }
+}
+
+static bool engine_free(const struct device *d, unsigned engine)
+{
+    if (engine == ENG_NONE)
+        return true;
+    if (engine == ENG_COMPUTE)
+        return d->nrunning < MAX_RUNNING;
+    return d->engines[engine].running == 0;
+}
+
+/* Its predecessors are done and its time has come. */
+static void begin(struct sim_op *op, int64_t t)
+{
+    struct device *d = &devices[op->device];
+    struct engine *e = &d->engines[op->engine];
+    if (engine_free(d, op->engine) && (!e->head || op->engine == ENG_NONE)) {
+        start(op, t);
+        return;
+    }
+    if (e->tail)
+        e->tail->queue_next = op;
+    else
+        e->head = op;
+    e->tail = op;
+}
+
+static void reached(struct sim_op *op, int64_t t)
+{
+    op->state = ST_READY;
+    if (!sim_cfg.queues || !op->lane) {
+        begin(op, t);
+        return;
+    }
+    /* only the head of a hardware queue may go, then whatever behind it was held up */
+    struct queue *q = &queues[op->lane->queue % MAX_QUEUES];
+    while (q->head && q->head->state == ST_READY) {
+        struct sim_op *head = q->head;
+        q->head = head->queue_next;
+        if (!q->head)
+            q->tail = NULL;
+        head->queue_next = NULL;
+        if (head->ready < t)
+            head->ready = t;
+        begin(head, t);
+    }
+}
+
+static void finish(struct sim_op *op, int64_t t)
+{
+    struct device *d = &devices[op->device];
+    op->state = ST_DONE;
+    op->end = t;
+    if (op->type == OP_EVENT && op->timing)
+        op->value = (uint64_t)t / STAMP_QUANTUM * STAMP_QUANTUM;
+    sim_truth_op(op);
+    if (op->effect && !finishing)
+        op->effect(op);
+    live--;
+    d->engines[op->engine].running--;
+    for (unsigned i = 0; i < op->nfollowers; i++) {
+        struct sim_op *f = op->followers[i];
+        int64_t ready = t + gap(op, f);
+        if (ready > f->ready)
+            f->ready = ready;
+        met(f);
+    }
+    op->nfollowers = 0;
+    if (op->engine && engine_free(d, op->engine))
+        start_next(&d->engines[op->engine], t);
+    sim_op_unref(op);
+}
+
+void sim_host_func_done(struct sim_op *op, int64_t t)
+{
+    heap_push(t > now ? t : now, op);
+}
+
+static bool poll_values(void)
+{
+    bool any = false;
+    for (size_t i = 0; i < npolled;) {
+        struct sim_op *op = polled[i];
+        if (!finishing && !poll_met(op)) {
+            i++;
+            continue;
+        }
+        polled[i] = polled[--npolled];
+        heap_push(now, op);
+        any = true;
+    }
+    return any;
+}
+
+static int64_t next_event(struct device **device, unsigned *which)
+{
+    int64_t t = SIM_NEVER;
+    *device = NULL;
+    for (unsigned i = 0; i < ndevices; i++) {
+        unsigned w = 0;
+        int64_t c = next_compute(&devices[i], &w);
+        if (c < t) {
+            t = c;
+            *device = &devices[i];
+            *which = w;
+        }
+    }
+    if (heap_size && heap[0].t < t) {
+        t = heap[0].t;
+        *device = NULL;
+    }
+    return t;
+}
+
+int64_t sim_device_next(void)
+{
+    struct device *d;
+    unsigned which;
+    return next_event(&d, &which);
+}
+
+bool sim_device_idle(void)
+{
+    return live == 0;
+}
+
+void sim_device_run(int64_t until)
+{
+    struct device *d;
+    unsigned which = 0;
+    if (npolled)
+        poll_values();
+    for (;;) {
+        int64_t t = next_event(&d, &which);
+        if (t > until || t == SIM_NEVER)
+            break;
+        if (t > now)
+            now = t;
+        if (d) {
+            take_work(d, now);
+            struct sim_op *op = d->running[which];
+            d->running[which] = d->running[--d->nrunning];
+            rates(d);
+            finish(op, now);
+        } else {
+            struct sim_op *op = heap_pop().op;
+            if (op->state == ST_RUNNING)
+                finish(op, now);
+            else
+                reached(op, now);
+        }
+    }
+    if (until != SIM_NEVER && until > now)
+        now = until;
+}
+
+void sim_device_finish(void)
+{
+    finishing = true;
+    for (unsigned i = 0; i < ndevices; i++)
+        for (unsigned k = 0; k < devices[i].nrunning; k++)
+            if (devices[i].running[k]->group) {
+                devices[i].running[k]->work = devices[i].running[k]->group->ns;
+                devices[i].running[k]->group = NULL;
+            }
+    poll_values();
+    sim_device_run(SIM_NEVER);
+    finishing = false;
+}
+
+/* ---- how long things take ------------------------------------------------------------------ */
+
+double sim_copy_ns(enum sim_direction direction, bool pageable, uint64_t bytes)
+{
+    static const struct {
+        double base, bytes_per_ns;
+    } speed[DIR_COUNT] = {
+        [DIR_H2D] = {1250, 55.0},  [DIR_D2H] = {1150, 55.0}, [DIR_D2D] = {1100, 1400.0},
+        [DIR_P2P] = {2200, 150.0}, [DIR_H2H] = {900, 12.0},
+    };
+    double rate = speed[direction].bytes_per_ns;
+    if (pageable && (direction == DIR_H2D || direction == DIR_D2H))
+        rate = bytes > (64u << 20) ? 6.5 : 13.0;
+    return (speed[direction].base + (double)bytes / rate) / sim_cfg.speed;
+}
+
+double sim_memset_ns(uint64_t bytes)
+{
+    return (830.0 + (double)bytes / 1800.0) / sim_cfg.speed;
+}
