@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Reduce a CUPTI activity trace to a truth file, the referee's side of a comparison.
+
+Input: Chrome trace JSON, either exported by torch.profiler or written by
+cupti_referee.c.  Only device rows are read (categories kernel, gpu_memcpy and
+gpu_memset).  Nothing here, nor anything that it calls, opens a gpuwait dump.
+
+    truth.py TRACE.json OUT.truth.json --range NAME --script SCRIPT
+"""
+
+import argparse
+import ctypes
+import functools
+import glob
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+
+OWN_KERNELS = "gpuwait_"  # launched by the recorder itself, never by the program
+DIRECTIONS = {"HH": "H2H", "HD": "H2D", "DH": "D2H", "DD": "D2D"}
+COPY_NAME = re.compile(r"Memcpy (\w)to(\w)")
+
+
+@functools.lru_cache(maxsize=None)
+def demangle(name):
+    """Kineto leaves names of over 1024 characters mangled, cupti_referee.c leaves all."""
+    if not name.startswith("_Z"):
+        return name
+    lib = ctypes.CDLL("libstdc++.so.6")
+    lib.__cxa_demangle.restype = ctypes.c_void_p
+    lib.__cxa_demangle.argtypes = [ctypes.c_char_p] + [ctypes.c_void_p] * 3
+    text = lib.__cxa_demangle(name.encode(), None, None, None)
+    if not text:  # it gives up on long names, as the tool of binutils does unless told
+        tool = shutil.which("c++filt")
+        if not tool:
+            return name
+        run = subprocess.run([tool, "-r", name], capture_output=True, text=True, check=False)
+        return run.stdout.strip() or name
+    result = ctypes.string_at(text).decode()
+    free = ctypes.CDLL(None).free
+    free.argtypes = [ctypes.c_void_p]
+    free(text)
+    return result
+
+
+def direction(row_name):
+    """'Memcpy HtoD (Pinned -> Device)' -> 'H2D'; arrays (A) and peers (P) are device memory."""
+    found = COPY_NAME.match(row_name)
+    if not found:
+        return "unknown"  # no report has such copies: a mismatch
+    ends = "".join("H" if end == "H" else "D" for end in found.groups())
+    return DIRECTIONS[ends]
+
+
+def gap_bands(spans):
+    """Union of (start_us, end_us) over first start to last end: busy and gaps in % of it."""
+    keys = ("busy_pct", "over_100us_pct", "10_to_100us_pct", "under_10us_pct")
+    if not spans:
+        return dict.fromkeys(keys)
+    spans = sorted(spans)
+    first, reach = spans[0]
+    busy, sums = reach - first, dict.fromkeys(keys, 0.0)
+    for start, end in spans[1:]:
+        gap = start - reach
+        if gap > 0:
+            band = 1 if gap > 100 else 2 if gap >= 10 else 3
+            sums[keys[band]] += gap
+            busy += end - start
+            reach = end
+        elif end > reach:
+            busy += end - reach
+            reach = end
+    sums["busy_pct"] = busy
+    total = reach - first
+    return {key: round(100.0 * us / total, 4) if total else None for key, us in sums.items()}
+
+
+def reduce_events(events):
+    kernels, kernel_us, spans, devices = {}, {}, [], set()
+    copies = {d: {"calls": 0, "bytes": 0} for d in ("H2D", "D2H", "D2D")}
+    memsets = own = 0
+    for row in events:
+        cat = row.get("cat")
+        if cat not in ("kernel", "gpu_memcpy", "gpu_memset"):
+            continue
+        args = row.get("args", {})
+        if cat == "kernel":
+            name = demangle(row["name"])
+            if name.startswith(OWN_KERNELS):
+                own += 1
+                continue
+            kernels[name] = kernels.get(name, 0) + 1
+            kernel_us[name] = kernel_us.get(name, 0.0) + row["dur"]
+        elif cat == "gpu_memcpy":
+            total = copies.setdefault(direction(row["name"]), {"calls": 0, "bytes": 0})
+            total["calls"] += args.get("copy_count", 1)
+            total["bytes"] += args["bytes"]
+        else:
+            memsets += 1
+        devices.add(args.get("device", 0))
+        spans.append((row["ts"], row["ts"] + row["dur"]))
+    bands = gap_bands(spans)
+    truth = {
+        "kernels": dict(sorted(kernels.items())),
+        "kernel_us": {name: round(us, 3) for name, us in sorted(kernel_us.items())},
+        "copies": copies,
+        "memset_calls": memsets,
+        "span_ms": round((max(e for _, e in spans) - min(s for s, _ in spans)) / 1e3, 6)
+        if spans
+        else None,
+        "busy_pct": bands.pop("busy_pct"),
+        "gap_bands": bands,
+    }
+    return truth, {"devices": len(devices), "own_kernels_dropped": own}
+
+
+def driver_version():
+    try:
+        with open("/sys/module/nvidia/version", encoding="utf-8") as f:
+            return f.read().strip()
+    except OSError:
+        return None
+
+
+def gpu_models():
+    models = []
+    for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information")):
+        with open(path, encoding="utf-8") as f:
+            models += [line.split(":", 1)[1].strip() for line in f if line.startswith("Model:")]
+    return ", ".join(models) or None
+
+
+def seal(truth):
+    """Hash over everything else, so that an edit of a figure no test reads yet shows too."""
+    body = {key: value for key, value in truth.items() if key != "seal"}
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def write(trace_path, out_path, range_name, how, peak=None, extra=None):
+    with open(trace_path, encoding="utf-8", errors="replace") as f:
+        trace = json.load(f)
+    truth, facts = reduce_events(trace["traceEvents"])
+    truth["range"] = range_name
+    truth["peak_allocated_bytes"] = peak
+    truth.update(extra or {})
+    truth["how"] = {
+        "range": range_name,
+        "gpu": gpu_models(),
+        "driver": driver_version(),
+        "machine": platform.machine(),
+        "processes_at_once": int(os.environ.get("GPUWAIT_TEST_JOBS", "1")),
+        **trace.get("how", {}),
+        **how,
+        **facts,
+    }
+    truth["seal"] = seal(truth)
+    with open(out_path, "w", encoding="utf-8") as f:
+        json.dump(truth, f, indent=1)
+        f.write("\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("trace")
+    parser.add_argument("out")
+    parser.add_argument("--range", required=True)
+    parser.add_argument("--script", required=True)
+    opts = parser.parse_args()
+    write(opts.trace, opts.out, opts.range, {"script": opts.script})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
