@@ -1,0 +1,80 @@
+#!/bin/sh
+# The man pages and README name what the program has: each option of --help, each variable
+# of env.def, each key of the JSON.
+set -u
+: "${B:=build}" "${CC:=cc}" "${GPUWAIT:=$B/gpuwait}"
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+fail() {
+    echo "docs: $*"
+    failed=1
+}
+
+commands=$("$GPUWAIT" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+[ -n "$commands" ] || fail "gpuwait --help lists no command"
+for c in $commands; do
+    page=tools/man/gpuwait-$c.1
+    [ -f "$page" ] || { fail "no $page" && continue; }
+    grep -q "^\.It Cm $c\$" tools/man/gpuwait.1 || fail "gpuwait.1 does not name $c"
+    "$GPUWAIT" "$c" --help | sed -n '/^options:/,/^$/p' |
+        sed -n 's/^  \(-[a-zA-Z],\)\{0,1\} *--\([a-z-]*\).*/\2/p' | sort >"$tmp/help"
+    sed -n 's/^\.It Fl \(. , \)\{0,1\}-\([a-z-]*\).*/\2/p' "$page" | sort >"$tmp/page"
+    diff "$tmp/help" "$tmp/page" >"$tmp/diff" || fail "options of --help (<) and $page (>): $(cat "$tmp/diff")"
+done
+
+# -- variables, with defaults and README's words
+cat >"$tmp/env.c" <<'EOF'
+#define ENV(name, value, text) @ #name value text
+#include "lib/trace/env.def"
+EOF
+"$CC" -E -P -I. "$tmp/env.c" | sed -n 's/^@ //p' >"$tmp/env"
+[ -s "$tmp/env" ] || fail "could not read env.def"
+sed 's/^"\([^"]*\)" "\([^"]*\)" "\([^"]*\)"$/\1|\2|\3/' "$tmp/env" | while IFS='|' read -r name value text; do
+    tr -d '`' <README.md | grep -qF "| $name | $value | $text |" || echo "README.md: | $name | $value | $text |"
+    awk -v name="$name" -v value="$value" '
+        $1 == ".It" && $2 == "Ev" { inside = $3 == name }
+        inside && /^Default:/ { if (NF == 1) getline; sub(/^(Default:|\.Pa) /, ""); sub(/ ?\.$/, "")
+                                found = $0 == value; exit }
+        END { exit !found }' tools/man/libgpuwait.7 || echo "libgpuwait.7: $name, default $value"
+done >"$tmp/missing"
+[ -s "$tmp/missing" ] && fail "missing in $(cat "$tmp/missing")"
+
+# -- JSON: every key of a recording's report and info, but for names that are data
+client=$B/sim/clients/rt13
+if [ -x "$client" ]; then
+    env -u GPUWAIT LD_LIBRARY_PATH="$B/sim" "$GPUWAIT" run --no-report -o "$tmp/trace" -- "$client" >/dev/null 2>&1
+    for c in report info; do
+        "$GPUWAIT" $c --json "$tmp/trace" >"$tmp/json" 2>/dev/null || fail "$c --json failed"
+        python3 - "$tmp/json" tools/man/gpuwait-$c.1 <<'EOF' || failed=1
+import json, re, sys
+data, page = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
+named = set()
+for line in page.splitlines():
+    if re.match(r"\.(It |No )?.*Va ", line):
+        named.update(re.findall(r"[A-Za-z0-9_]+", line.split("Va ", 1)[1]))
+missing = set()
+def walk(o, data_keys):
+    if isinstance(o, list):
+        for x in o:
+            walk(x, False)
+    elif isinstance(o, dict):
+        for k, v in o.items():
+            if not data_keys and k not in named:
+                missing.add(k)
+            walk(v, k.endswith("by_api") or k == "versions")
+walk(data, False)
+if missing:
+    sys.exit("docs: %s does not document %s" % (sys.argv[2], ", ".join(sorted(missing))))
+EOF
+    done
+else
+    echo "docs: no simulator, JSON keys not checked"
+fi
+
+if command -v mandoc >/dev/null; then
+    for m in tools/man/*.[157]; do
+        out=$(mandoc -Tlint -Wwarning "$m" 2>&1) || fail "$out"
+    done
+fi
+exit $failed
