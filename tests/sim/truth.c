@@ -272,7 +272,6 @@ static void clear(void)
 void sim_truth_forget(void)
 {
     clear();
-    sim_cfg.truth = sim_initialised ? NULL : sim_cfg.truth;
 }
 
 SIM_EXPORT void sim_range_begin(void)
