@@ -100,11 +100,11 @@ static struct group *slot_of(const struct groups *g, uint64_t key)
     return &g->slots[i];
 }
 
-const struct group *gwa_durations_group(const struct groups *g, uint64_t key)
+struct group *gwa_durations_group(const struct groups *g, uint64_t key)
 {
     if (!g->room)
         return NULL;
-    const struct group *found = slot_of(g, key);
+    struct group *found = slot_of(g, key);
     return found->key ? found : NULL;
 }
 
@@ -341,8 +341,7 @@ struct gwa_duration gwa_durations_of(const struct gwa_durations *d, const struct
             const struct group *g = gwa_durations_group(&d->groups, k.key[s->level - 1]);
             if (!g && s->level == 2)
                 g = gwa_durations_group(&d->groups, k.key[0]);
-            if (g)
-                out.ns = g->ns;
+            out.ns = g ? g->ns : s->elsewhere;
         }
         break;
     }

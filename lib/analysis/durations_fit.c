@@ -73,10 +73,11 @@ struct analysis {
     double within[2];  /* squares around the group's mean */
     double between[2]; /* squares of the group's mean around its parent's, times its samples */
     double overlap[2]; /* squared samples of a group over its parent's samples */
-    double effect[2];  /* variance of groups around their parents */
+    double effect[2];  /* variance of groups around their parents; 0: none to speak of */
+    double trust, sum; /* of the groups that tell its operations apart */
 };
 
-static const struct group *parent_of(const struct gwa_durations *d, const struct group *g)
+static struct group *parent_of(const struct gwa_durations *d, const struct group *g)
 {
     return gwa_durations_group(&d->groups, g->parent);
 }
@@ -115,14 +116,11 @@ static bool tell_apart(struct analysis *a, unsigned i, double mean)
     double size = (a->n[i] - a->overlap[i]) / above;
     if (between < within * (1 + 3 * sqrt(2 / above + 2 / below)) || size <= 0)
         return false;
-    a->effect[i] = (between - within) / size;
-    return a->effect[i] > 50 * 50 || a->effect[i] > 1e-4 * mean * mean;
-}
-
-static double towards(double parent, double mean, double n, double effect, double within)
-{
-    double weight = n * effect / (n * effect + within);
-    return parent + weight * (mean - parent);
+    double effect = (between - within) / size;
+    if (effect < 50 * 50 && effect < 1e-4 * mean * mean)
+        return false;
+    a->effect[i] = effect;
+    return true;
 }
 
 static void fit_signature(struct gwa_durations *d, struct signature *s, struct analysis *a)
@@ -142,23 +140,66 @@ static void fit_signature(struct gwa_durations *d, struct signature *s, struct a
     double variance = (squares + PRIOR * d->variation * ns * ns) / (freedom + PRIOR);
     s->estimate = (struct gwa_duration){
         .ns = ns, .error = sqrt(variance / n), .spread = sqrt(variance), .own = true};
+    s->elsewhere = ns;
 }
 
-static void fit_group(const struct gwa_durations *d, const struct analysis *all, struct group *g)
+/* Variance of a group's operations around its mean. */
+static double within(const struct analysis *a, unsigned i)
+{
+    double freedom = a->n[i] - a->groups[i];
+    return (freedom > 0 ? a->within[i] / freedom : 0) + FLOOR_NS * FLOOR_NS / 12.0;
+}
+
+/* A group's mean is believed by `trust`, between 0 and 1, and so much it tells about those of
+ * which there are no samples: places that are seldom are many, so that each place, not each
+ * sample, counts. */
+static void tell(struct group *g, double *trust_sum, double *sum)
+{
+    *trust_sum += g->trust;
+    *sum += g->trust * g->mean;
+}
+
+static void fit_finest(struct gwa_durations *d, const struct analysis *all, struct group *g)
 {
     const struct analysis *a = &all[g->owner];
     unsigned i = g->level - 1u;
-    double below = a->n[i] - a->groups[i];
-    double within = (below > 0 ? a->within[i] / below : 0) + FLOOR_NS * FLOOR_NS / 12.0;
-    double parent = d->signatures[g->owner].estimate.ns;
-    if (g->level == 2) {
-        const struct group *p = parent_of(d, g);
-        if (p)
-            parent = p->ns;
+    double n = (double)g->pairs.n;
+    if (d->signatures[g->owner].level != g->level)
+        return;
+    g->mean = duration(d, GWT_SAMPLE_KERNEL, g->pairs.mean);
+    g->trust = n * a->effect[i] / (n * a->effect[i] + within(a, i));
+    if (g->level == 1)
+        return;
+    struct group *parent = parent_of(d, g);
+    if (parent)
+        tell(g, &parent->inner_trust, &parent->inner);
+}
+
+/* Level 1, after level 2. */
+static void fit_parent(const struct gwa_durations *d, struct analysis *all, struct group *g)
+{
+    struct analysis *a = &all[g->owner];
+    unsigned level = d->signatures[g->owner].level;
+    if (level == 2 && g->inner_trust > 0) {
+        g->mean = g->inner / g->inner_trust;
+        g->trust = a->effect[0] / (a->effect[0] + a->effect[1] / g->inner_trust);
+        /* where the operation before explains nothing, all places are alike */
+        if (!(a->effect[0] > 0)) {
+            a->trust += g->inner_trust;
+            a->sum += g->inner;
+            return;
+        }
     }
-    double mean = duration(d, GWT_SAMPLE_KERNEL, g->pairs.mean);
-    g->ns = a->effect[i] > 0 ? towards(parent, mean, (double)g->pairs.n, a->effect[i], within)
-                             : parent;
+    if (level)
+        tell(g, &a->trust, &a->sum);
+}
+
+static void settle_group(const struct gwa_durations *d, struct group *g)
+{
+    const struct signature *s = &d->signatures[g->owner];
+    const struct group *parent = g->level == 2 ? parent_of(d, g) : NULL;
+    double elsewhere = parent ? parent->ns : s->elsewhere;
+    g->ns = elsewhere + g->trust * (g->mean - elsewhere);
 }
 
 static double typical_variation(const struct gwa_durations *d)
@@ -190,10 +231,20 @@ static int fit_sampled(struct gwa_durations *d)
     for (size_t i = 0; i < d->signatures_count; i++)
         if (d->signatures[i].pairs.n)
             fit_signature(d, &d->signatures[i], &all[i]);
+    for (unsigned level = 2; level >= 1; level--)
+        for (size_t i = 0; i < g->room; i++)
+            if (g->slots[i].key && g->slots[i].level == level)
+                fit_finest(d, all, &g->slots[i]);
+    for (size_t i = 0; i < g->room; i++)
+        if (g->slots[i].key && g->slots[i].level == 1)
+            fit_parent(d, all, &g->slots[i]);
+    for (size_t i = 0; i < d->signatures_count; i++)
+        if (all[i].trust > 0)
+            d->signatures[i].elsewhere = all[i].sum / all[i].trust;
     for (unsigned level = 1; level <= 2; level++)
         for (size_t i = 0; i < g->room; i++)
             if (g->slots[i].key && g->slots[i].level == level)
-                fit_group(d, all, &g->slots[i]);
+                settle_group(d, &g->slots[i]);
     free(all);
     return 0;
 }
@@ -253,19 +304,23 @@ static bool is_comm(const char *name)
            (strstr(name, "ncclDevKernel") || strstr(name, "ncclKernel"));
 }
 
+/* Rare signatures are those that go without samples, so each that has some counts once. */
 static void estimate_unknown(struct gwa_durations *d)
 {
-    double n = 0, sum = 0;
+    double n = 0, sum = 0, squares = 0;
     for (size_t i = 0; i < d->signatures_count; i++) {
         const struct signature *s = &d->signatures[i];
         if (!s->pairs.n)
             continue;
-        double weight = s->launches ? (double)s->launches : 1;
-        n += weight;
-        sum += weight * s->estimate.ns;
+        n++;
+        sum += s->estimate.ns;
+        squares += s->estimate.ns * s->estimate.ns;
     }
     double ns = n > 0 ? sum / n : 5000;
-    d->unknown = (struct gwa_duration){.ns = ns, .error = ns, .spread = ns};
+    double spread = n > 1 ? sqrt(fabs(squares / n - ns * ns)) : ns;
+    if (spread < ns)
+        spread = ns;
+    d->unknown = (struct gwa_duration){.ns = ns, .error = spread, .spread = spread};
 }
 
 /* Nothing is known about how long a collective lasts but that it takes some time to start;

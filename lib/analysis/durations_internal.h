@@ -27,6 +27,8 @@ struct group {
     uint8_t level;  /* 1: by the operation before; 2: by GWA_CONTEXT of them; 0: copies of a size */
     struct stat pairs;
     double ns; /* expected */
+    /* while fitting: its mean, how far it is believed, and the same summed over its children */
+    double mean, trust, inner, inner_trust;
 };
 
 struct groups { /* open addressing */
@@ -38,6 +40,7 @@ struct signature {
     struct stat pairs;
     uint64_t launches;
     struct gwa_duration estimate;
+    double elsewhere; /* ns, in a place of which there is no sample */
     uint8_t level; /* of the groups that tell its operations apart; 0: none do */
     bool comm;
     bool node; /* in a graph */
@@ -108,7 +111,7 @@ struct keys {
 };
 struct keys gwa_durations_keys(uint32_t op, const struct gwa_context *c);
 uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes);
-const struct group *gwa_durations_group(const struct groups *g, uint64_t key);
+struct group *gwa_durations_group(const struct groups *g, uint64_t key);
 unsigned gwa_durations_bucket(uint64_t bytes);
 
 #endif

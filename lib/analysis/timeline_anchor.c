@@ -111,11 +111,17 @@ void gwa_timeline_ended(struct gwa_timeline *t, struct stream *s, int64_t by)
 
 /* ---- one anchor ------------------------------------------------------------------------------ */
 
+/* How much later than modelled work may have ended because durations are expected values. */
+static double allowance(const struct stream *s)
+{
+    return 2 * (s->chain_error + sqrt(s->chain_variance));
+}
+
 /* A run's durations are expected values: their errors may explain that work ended later. */
 static int64_t stretch(const struct target *last, int64_t to)
 {
     struct stream *s = last->stream;
-    double allowed = 2 * (s->chain_error + sqrt(s->chain_variance));
+    double allowed = allowance(s);
     size_t i = index_of(s, last->ordinal);
     int64_t by = to - last->end;
     if (last->ordinal != s->ordinal || i == s->queue.count || by < STRETCH_LEAST)
@@ -172,13 +178,21 @@ static void calibrate_start(struct gwa_timeline *t, const struct target *last, i
         t->start_ns = 500;
 }
 
+/* By the model it had to; or the call was long and the work ended shortly before, if that. */
+static bool has_waited(const struct gwt_event *e, const struct target *last)
+{
+    if (last->end > e->t0_ns)
+        return true;
+    return e->t1_ns - e->t0_ns > WAITED_NS &&
+           (double)(e->t0_ns - last->end) < WAITED_NS + allowance(last->stream);
+}
+
 static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct target *last)
 {
     struct gwa_timeline_device *out = &last->stream->device->out;
     int64_t returned = e->t1_ns;
     double late = (double)(returned - last->end);
-    bool waited = last->end > e->t0_ns || returned - e->t0_ns > WAITED_NS;
-    if (!waited)
+    if (!has_waited(e, last))
         return;
     double missed = late - t->wake_ns;
     if (gwa_ranges_hold(t->ranges, e->t0_ns)) {

@@ -231,6 +231,9 @@ void gw_drain_stop(void); /* bounded wait for the last frame */
 void gw_drain_kick(void);
 void gw_drain_forget(void); /* in a forked child */
 
+/* cost.c */
+uint64_t gw_measure_cost(void);
+
 /* facts.c: process facts into the definition log */
 void gw_facts(void);
 void gw_facts_libraries(bool at_exit); /* versions of what is mapped by now */

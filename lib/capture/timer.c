@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TICK_NS      3000000L      /* between harvests */
+#define TICK_NS       10000000L     /* between harvests */
 #define SETTLE_NS    300000000ull  /* after the first launches: leave the start-up alone */
 #define PATIENCE_NS  3000000000ull /* for an idle moment to prepare in */
 #define CALIBRATE_NS 1000000000ull

@@ -186,7 +186,7 @@ static int copy_slot(struct ring *r, uint32_t index, struct ring_slot *out)
         if (!r->header.counters[GWT_C_WRITE_ERRNO])
             from = before.tail;
         rc = make_room(r, before.head - from);
-        if (!rc)
+        if (!rc && from < before.head)
             rc = copy_records(r, &before, from, before.head);
         if (!rc)
             rc = read_slot(r, index, &after);

@@ -35,13 +35,13 @@ debootstrap --variant=minbase bookworm "$root" $mirror >"$root.log" 2>&1 || {
 }
 rm -f "$root.log"
 
-mkdir -p "$root/root/gpuwait"
+mkdir -p "$root/opt/gpuwait"
 if [ "${WORKTREE-}" = 1 ]; then
     git ls-files -co --exclude-standard | while read -r f; do [ -e "$f" ] && echo "$f"; done |
-        tar -cf - -T - | tar -xf - -C "$root/root/gpuwait"
+        tar -cf - -T - | tar -xf - -C "$root/opt/gpuwait"
     say "sources: the working tree"
 else
-    git clone -q . "$root/root/gpuwait"
+    git clone -q . "$root/opt/gpuwait"
     say "sources: $(git log -1 --format='%h %s')"
 fi
 mount -t proc proc "$root/proc"
@@ -58,7 +58,7 @@ typed() { # in a bare environment, as a first login has it
     say "\$ $1"
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb \
         ${http_proxy:+http_proxy="$http_proxy"} \
-        chroot "$root" /bin/sh -c "cd /root/gpuwait && $1" </dev/null >"$root/tmp/out" 2>&1 || {
+        chroot "$root" /bin/sh -c "cd /opt/gpuwait && $1" </dev/null >"$root/tmp/out" 2>&1 || {
         tail -n 80 "$root/tmp/out"
         say "FAILED: $1"
         exit 1
