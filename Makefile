@@ -117,6 +117,7 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(libs)
 # ---- simulated CUDA ---------------------------------------------------------
 sim: ## the simulated CUDA libraries and their clients
 -include tests/sim/sim.mk
+-include tests/bench/noop/noop.mk
 
 # ---- running ----------------------------------------------------------------
 demo: all sim ## record a small training job and report it (simulated GPU where there is none)
@@ -124,7 +125,7 @@ demo: all sim ## record a small training job and report it (simulated GPU where 
 
 unit: $(unit) $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/example.c)) \
       $(patsubst tests/fixtures/%.c,$(B)/%,$(wildcard tests/fixtures/trim.c))
-tests: all sim unit
+tests: all sim noop unit
 
 test: tests ## all tests; T=WORD runs those whose name contains WORD
 	B='$(B)' sh tests/run.sh $(T)

@@ -27,7 +27,7 @@ static uint64_t now(void)
 
 static void clocks(unsigned i)
 {
-    static __thread volatile uint64_t sink;
+    static __thread volatile uint64_t sink __attribute__((unused));
     (void)i;
     uint64_t a = __builtin_ia32_rdtsc();
     uint64_t b = __builtin_ia32_rdtsc();
