@@ -22,6 +22,7 @@ if [ "${FRESH_CHECK_INSIDE-}" != 1 ]; then
 fi
 
 root=$FRESH_CHECK_ROOT
+chmod 755 "$root" # it becomes the / of every user
 # shellcheck disable=SC2016  # apt's own placeholder
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' \
     2>/dev/null | head -n 1)
@@ -51,6 +52,8 @@ for d in null zero full random urandom tty; do
     : >"$root/dev/$d"
     mount --bind "/dev/$d" "$root/dev/$d"
 done
+mkdir "$root/dev/pts" && mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts "$root/dev/pts"
+ln -s pts/ptmx "$root/dev/ptmx"
 mkdir "$root/dev/shm" && mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 ln -s /proc/self/fd "$root/dev/fd"
 

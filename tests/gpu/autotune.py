@@ -2,6 +2,8 @@
 own, between which nothing of the sampler's may lie. Prints what was chosen.
 """
 
+import time
+
 import torch
 
 from common import DEVICE, setup, show, sync
@@ -10,13 +12,17 @@ setup()
 torch.use_deterministic_algorithms(False)
 torch.backends.cudnn.benchmark = True
 warm = torch.randn(1 << 16, device=DEVICE)
-for _ in range(20000):  # the sampler is at work by now
+begun = time.time()
+while time.time() - begun < 3:  # the sampler is at work by then
     warm.mul_(1.0)
 sync()
 convs = [torch.nn.Conv2d(c, 2 * c, 3, padding=1).to(DEVICE) for c in (16, 32, 64)]
 for size in (24, 32, 48):
     for conv in convs:
         y = conv(torch.randn(8, conv.in_channels, size, size, device=DEVICE))
+sync()
+for _ in range(100):
+    warm.mul_(1.0)
 sync()
 begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 times = []

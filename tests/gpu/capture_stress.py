@@ -6,6 +6,7 @@ Prints the captures that succeeded and a checksum; exits 1 if any failed.
 
 import sys
 import threading
+import time
 
 import torch
 
@@ -38,6 +39,7 @@ sync()
 threads = [threading.Thread(target=launch, args=(t,)) for t in others]
 for t in threads:
     t.start()
+time.sleep(2.5)  # until the sampler times their work
 good = 0
 for i in range(CAPTURES):
     try:
