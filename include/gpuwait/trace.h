@@ -4,6 +4,20 @@
  * runs or after it was killed, its .ring file. Opening takes a snapshot, so that a
  * live job reads the same way as a finished one.
  *
+ *     struct gwt_error error;
+ *     struct gwt_trace *trace;
+ *     struct gwt_event event;
+ *     struct gwt_signature_info kernel;
+ *
+ *     if (gwt_open("gpuwait.trace/node7-4242-1f2e.gwt", &trace, &error))
+ *         errx(2, "%s", error.text);
+ *     while (gwt_next(trace, &event))
+ *         if (event.kind == GWT_LAUNCH && gwt_signature(trace, event.arg, &kernel))
+ *             printf("%lld ns %s\n", (long long)event.t0_ns, kernel.name ? kernel.name : "?");
+ *     gwt_close(trace);
+ *
+ * Link with -lgpuwait-trace -lzstd. tests/unit/example.c is a whole program.
+ *
  * Errors: functions return 0 or a negative errno; where a struct gwt_error is
  * passed it then holds one line that says what, where and what to do.
  *   -EBADMSG     not a dump, or damaged beyond its header

@@ -1,6 +1,4 @@
-/* Where events go once the disk bound is met.
- *
- * Where events go, with max = GPUWAIT_MAX:
+/* Where events go, with max = GPUWAIT_MAX:
  *
  *   dump        the head of the recording, up to max / 2
  *   dump.tail0  then these two in turn, max / 8 each: the recent past. When one is full, the
@@ -8,9 +6,10 @@
  *
  * The rest, max / 4, is for what the dump goes on to hold: definitions, counters, clock
  * triples, aggregates, END. Aggregates may use max / 8 of it; beyond half of that they wait
- * in memory until they have grown by an eighth, so that they stay within it for ever.
- * Definitions may use all of it, then they push the tail out. Low disk space works the
- * same way with short segments.
+ * in memory until they have grown by an eighth, so that they stay within it for ever (and a
+ * killed process may lose that last eighth of its sums: the reader then counts it as missing).
+ * Definitions may use all of it, then they push the tail out. Below the floor of free space
+ * the same happens with short segments, whatever the head's size.
  *
  * Order matters to a process killed in between: aggregates are written before the segment
  * goes (and name its generation, so that a reader does not count both), and the caller's

@@ -38,8 +38,7 @@ static int add_source(struct gwt_trace *t, const struct source *s)
     return 0;
 }
 
-/* pre:  p->inflate allows for it.
- * post: 0 and *raw to be freed; -EBADMSG or -ENOMEM. */
+/* post: 0 and *raw to be freed; -EBADMSG (past the budget, too) or -ENOMEM. */
 static int unfold(struct gwt_trace *t, struct pass *p, const struct gwt_frame *frame,
                   uint64_t offset, void **raw)
 {

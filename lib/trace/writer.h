@@ -52,8 +52,8 @@ void gwt_writer_abandon(struct gwt_writer *w);
 struct gwt_writer_stats {
     uint64_t frames, bytes; /* ever written, evicted ones included */
     uint64_t aggregated;    /* events kept as sums only */
-    int error;   /* first errno, positive; 0: none */
-    int stopped; /* 1: nothing more is written */
+    int error;              /* first errno, positive; 0: none */
+    int stopped;            /* 1: nothing more is written */
 };
 void gwt_writer_stats(const struct gwt_writer *w, struct gwt_writer_stats *out);
 

@@ -147,8 +147,8 @@ static void counts_are_bounded(void **state)
     assert_null(gwt_encoder_init((char *)f->encoder + 8, gwt_encoder_size()));
 }
 
-/* A loop of one launch and one allocator report is what always-on tracing costs disk for. 16
- * bytes is half of what is recorded; bench_codec has the figure. */
+/* A regular loop: the least that columns must gain over the 32 bytes of a record. What real
+ * streams take is bench_codec's to say. */
 static void a_loop_is_small(void **state)
 {
     struct fixture *f = *state;
