@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TICK_NS       10000000L     /* between harvests */
+#define TICK_NS      10000000L     /* between harvests */
 #define SETTLE_NS    300000000ull  /* after the first launches: leave the start-up alone */
-#define PATIENCE_NS  3000000000ull /* for an idle moment to prepare in */
+#define PATIENCE_NS  1200000000ull /* for an idle moment to prepare in */
 #define CALIBRATE_NS 1000000000ull
 #define CALIBRATIONS 24
 #define SPACER_NS    40000u
@@ -22,7 +22,7 @@
 #define TIMEOUT_NS   200000000ull /* an answer of the device that takes longer is none */
 #define BAD_IN_A_ROW 64
 
-static uint32_t stop_word, in_cuda, running;
+static uint32_t stop_word, running;
 static CUstream own_stream;
 static CUevent own_before, own_after, own_done;
 static CUdeviceptr stamps; /* two words, device memory: what selftime stores */
@@ -339,12 +339,15 @@ static void *run(void *arg)
         goto out;
     gw_clock_triple(&after);
     gw_sampler_clock(after.ticks - before.ticks, after.monotonic_ns - before.monotonic_ns);
-    gw_store_relaxed(&in_cuda, 1);
-    bool ready = prepare() && calibrate(CALIBRATIONS);
-    gw_store_relaxed(&in_cuda, 0);
-    if (!ready) {
+    if (!prepare()) {
         say_fact("the spacer kernel could not be prepared");
         goto out;
+    }
+    /* A full device, or captures one after another, leave no room at first: later, then. */
+    while (!calibrate(CALIBRATIONS)) {
+        nap(CALIBRATE_NS / 4);
+        if (gw_load_acquire(&stop_word) || gw_load_acquire(&gw_state) != GW_ACTIVE)
+            goto out;
     }
     say_fact("on");
     if (gw_load_acquire(&stop_word) == 0)
@@ -355,14 +358,12 @@ static void *run(void *arg)
         pace(&heads, &paced);
         if (!may_call())
             continue;
-        gw_store_relaxed(&in_cuda, 1);
         harvest();
         uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
         if (now - calibrated > CALIBRATE_NS && gw_load_relaxed(&gw_timing)) {
             calibrate(3); /* a profiler that attaches changes the constant */
             calibrated = now;
         }
-        gw_store_release(&in_cuda, 0);
     }
 out:
     gw_store_release(&running, 0); /* partner: gw_timer_stop() */

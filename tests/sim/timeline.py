@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""The reported timeline of random simulated programs against the simulator's own.
+
+    timeline.py [--seeds FIRST:LAST] [--ms N] [--clock virtual|real] [--double] [--jobs N] [--quiet]
+
+For each seed a program made up from it runs under the preload; its report's busy share and
+gap bands are held against the truth that the simulated device wrote. --double doubles the
+device's latency, gaps and variance. Exit 0 if busy lies within 0.5 points and each band
+within 1 point of the truth in 95 % of programs, and busy inside the printed interval in 95 %.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BANDS = ("over_100us", "10_to_100us", "under_10us")
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--seeds", default="1:20")
+parser.add_argument("--ms", type=int, default=4000)
+parser.add_argument("--clock", default="virtual", choices=("virtual", "real"))
+parser.add_argument("--double", action="store_true")
+parser.add_argument("--jobs", type=int, default=2)
+parser.add_argument("--quiet", action="store_true")
+opts = parser.parse_args()
+build = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build")))
+
+
+def run(seed):
+    folder = tempfile.mkdtemp()
+    try:
+        env = dict(
+            os.environ, LD_PRELOAD=build + "/libgpuwait.so", LD_LIBRARY_PATH=build + "/sim",
+            GPUWAIT_OUT=folder + "/t", SIM_TRUTH=folder + "/truth.json", SIM_SEED=str(seed), SIM_CLOCK=opts.clock,
+        )
+        env.pop("GPUWAIT", None)
+        if opts.clock == "virtual":
+            env.update(GPUWAIT_TEST_CLOCK="1", SIM_PACE="2")
+        if opts.double:
+            env.update(SIM_LATENCY="2", SIM_GAP="2", SIM_VARIANCE="2")
+        subprocess.run([build + "/sim/clients/random", str(seed), str(opts.ms)], env=env, check=True,
+                       stdout=subprocess.DEVNULL, timeout=110)
+        got = subprocess.run([build + "/gpuwait", "report", "--json", folder + "/t"], check=True,
+                             capture_output=True, text=True).stdout
+        with open(folder + "/truth.json", encoding="utf-8") as f:
+            truth = json.load(f)
+        device = json.loads(got)["processes"][0]["devices"][0]
+        time = device["time"]
+        busy = 100 - time["idle_pct"]
+        low, high = time["busy_interval_pct"]
+        bands = device["gap_bands"]
+        return {
+            "seed": seed, "truth": truth["busy_pct"], "busy": busy, "low": low, "high": high,
+            "busy_error": busy - truth["busy_pct"],
+            "bands": [bands[b + "_pct"] - truth["gap_bands"][b + "_pct"] for b in BANDS],
+            "method": time["method"],
+        }
+    except (subprocess.SubprocessError, KeyError, TypeError, ValueError, IndexError) as error:
+        return {"seed": seed, "error": "%s: %s" % (type(error).__name__, error)}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+first, last = (int(n) for n in opts.seeds.split(":"))
+with concurrent.futures.ThreadPoolExecutor(opts.jobs) as pool:
+    rows = list(pool.map(run, range(first, last + 1)))
+good_busy = good_bands = inside = 0
+for r in rows:
+    if "error" in r:
+        print("seed %4d  %s" % (r["seed"], r["error"]))
+        continue
+    ok_busy = abs(r["busy_error"]) <= 0.5
+    ok_bands = all(abs(b) <= 1.0 for b in r["bands"])
+    within = r["low"] <= r["truth"] <= r["high"]
+    good_busy += ok_busy
+    good_bands += ok_bands
+    inside += within
+    if not opts.quiet or not (ok_busy and ok_bands and within):
+        print(
+            "seed %4d  truth %6.2f  busy %6.2f (%+5.2f) in [%6.2f, %6.2f]  bands %s  %s%s%s%s"
+            % (r["seed"], r["truth"], r["busy"], r["busy_error"], r["low"], r["high"],
+               " ".join("%+5.2f" % b for b in r["bands"]), r["method"], "" if ok_busy else " BUSY",
+               "" if ok_bands else " BANDS", "" if within else " OUTSIDE")
+        )
+n = len(rows)
+print("%d programs: busy within 0.5 points in %d, bands within 1 point in %d, inside the interval in %d"
+      % (n, good_busy, good_bands, inside))
+sys.exit(min(good_busy, good_bands, inside) < 0.95 * n)
