@@ -130,6 +130,7 @@ enum gwt_sample_class {
     GWT_SAMPLE_CLASS_COUNT = 7
 };
 #define GWT_SAMPLE_CLASS(flags) ((flags)&0xfu)
+#define GWT_SAMPLE_PDL          0x20u /* measured alone, without the overlap that it may have */
 #define GWT_SAMPLE_SPACER       0x10u /* behind a spacer kernel on an idle stream; else a busy one */
 
 /* Why a sample says nothing: pair_ns is then 0. */
@@ -142,15 +143,18 @@ enum gwt_sample_void {
 };
 
 #define GWT_API_PSEUDO 0xff00u
-#define GWT_ADDR(p)    ((uint32_t)((uint64_t)(uintptr_t)(p) >> 9)) /* device blocks are 512-aligned \
-                                                                    */
+#define GWT_ADDR(p)                                                                                \
+    ((uint32_t)((uint64_t)(uintptr_t)(p) >> 9)) /* device blocks are 512-aligned                   \
+                                                 */
 
 /* flags */
-#define GWT_F_LONG     0x0001u /* dur is in units of 1024 ticks */
-#define GWT_F_CAPTURED 0x0002u /* submitted to a capturing stream: recorded into a graph, not run  \
-                                */
-#define GWT_F_HOLE 0x0004u /* runtime call that should have made a driver call, and none was seen  \
-                            */
+#define GWT_F_LONG 0x0001u /* dur is in units of 1024 ticks */
+#define GWT_F_CAPTURED                                                                             \
+    0x0002u /* submitted to a capturing stream: recorded into a graph, not run                     \
+             */
+#define GWT_F_HOLE                                                                                 \
+    0x0004u /* runtime call that should have made a driver call, and none was seen                 \
+             */
 #define GWT_F_DRIVER     0x0008u /* runtime call whose nested driver call was seen */
 #define GWT_F_BLOCKING   0x0010u /* the call returns when the operation is done */
 #define GWT_F_COOP       0x0020u /* cooperative launch */

@@ -1,8 +1,8 @@
 /* Which operations are timed, and the few calls that this adds around them.
  *
  * Rules, each with its reason in the check that enforces it: never while a stream captures,
- * never NCCL, never what overlaps its predecessor or blocks, never between timing events of
- * the program's own, never a handle's first launch; within a budget of device time. */
+ * never NCCL, never what blocks, never between timing events of the program's own, never a
+ * handle's first launch; within a budget of device time. */
 #include "sampler.h"
 
 #include "call.h"
@@ -245,7 +245,9 @@ static CUresult record_event(CUevent e)
 /* Class of the operation, or 0: it is not to be timed. */
 static unsigned class_of(const struct gw_frame *f)
 {
-    if (f->flags & (GWT_F_CAPTURED | GWT_F_PDL | GWT_F_COOP | GWT_F_PAGEABLE | GWT_F_BLOCKING))
+    /* A programmatic dependent launch is timed like others: between events it runs alone, which
+     * says what it costs at most; leaving such kernels out left whole libraries unknown. */
+    if (f->flags & (GWT_F_CAPTURED | GWT_F_COOP | GWT_F_PAGEABLE | GWT_F_BLOCKING))
         return 0;
     switch (f->kind) {
     case GWT_LAUNCH:
@@ -273,7 +275,8 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
                   uint32_t arg, bool spacer, uint32_t spacer_ns)
 {
     bool per_thread = f->per_thread && !f->stream;
-    p->flags = (uint16_t)(class | (spacer ? GWT_SAMPLE_SPACER : 0));
+    p->flags = (uint16_t)(class | (spacer ? GWT_SAMPLE_SPACER : 0) |
+                          (f->flags & GWT_F_PDL ? GWT_SAMPLE_PDL : 0));
     p->stream = stream;
     p->arg = arg;
     p->value = class == GWT_SAMPLE_KERNEL || class == GWT_SAMPLE_GRAPH ? 0 : f->value;
