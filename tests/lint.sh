@@ -29,7 +29,7 @@ if have clang-format; then
     *) echo "lint: clang-format is not version 14, skipped" >&2 ;;
     esac
 fi
-if have shellcheck; then files '\.sh$|^\.ci/run$' | xargs shellcheck -S warning -e SC2046,SC2054 || bad "shellcheck"; fi
+if have shellcheck; then files '\.sh$|^\.ci/run$' | xargs shellcheck -S warning -e SC2046,SC2054,SC2154 || bad "shellcheck"; fi
 if have mandoc; then
     for m in $(files '^tools/man/.*\.[157]$'); do
         out=$(mandoc -Tlint -Wwarning "$m" 2>&1)
@@ -38,7 +38,7 @@ if have mandoc; then
 fi
 
 # Each file must make sense on any machine: no path into somebody's folders.
-text_files | xargs grep -nIoE "(^|[[:space:]\"'=(:\`])/[a-z][a-z0-9_.-]*/[A-Za-z0-9_.-]+" |
+text_files | xargs grep -nIoP "(?:^|[\s\"'=(:\`])(?<![+}] [\"'])(?<![}a-z][\"'])/[a-z][a-z0-9_.-]*/[A-Za-z0-9_.-]+" |
     grep -vE "[[:space:]\"'=(:\`]/(usr|etc|dev|proc|sys|tmp|var|lib|lib64|bin|sbin|opt|run|nonexistent|nowhere|nvidia)/" &&
     bad "a path that only some machine has (above)"
 text_files | xargs grep -nIE '[[:space:]]+$' && bad "white space at the end of a line"
