@@ -8,38 +8,58 @@
 
 /* ---- copies -------------------------------------------------------------------------- */
 
-void part_copies(const struct page *page, const struct gwa_device *d, bool several)
+static void copy_rows(struct table *t, const struct gwa_device *d, size_t shown, bool timed)
 {
-    static const struct column columns[] = {
-        {"CALLS", RIGHT, 0}, {"BYTES", RIGHT, 0},  {"EACH", RIGHT, 0}, {"HELD ms", RIGHT, 0},
-        {"GB/s", RIGHT, 0},  {"STREAM", RIGHT, 0}, {"COPY", LEFT, 1}};
-    char title[64], n[TEXT_NUMBER], m[TEXT_NUMBER];
-    size_t shown = page_limit(page, d->transfers_count, ROWS_SHOWN);
-    if (!d->transfers_count && !d->memsets.calls && !d->prefetches.calls)
-        return;
-    snprintf(title, sizeof(title), several ? "Copies, GPU %d" : "Copies", d->index);
-    page_heading(page, title);
-    struct table *t = table_new(page, columns, COLUMNS_IN(columns));
-    bool held = false;
+    char n[TEXT_NUMBER];
     for (size_t i = 0; i < shown; i++) {
         const struct gwa_transfer *x = &d->transfers[i];
         table_row(t);
         table_cell(t, "%s", text_count(n, x->calls));
         table_cell(t, "%s", text_bytes(n, x->bytes));
         table_cell(t, "%s", text_bytes(n, x->bytes / (x->calls ? x->calls : 1)));
-        table_cell(t, "%s", x->blocking ? text_short(n, x->blocking_ms) : "-");
-        table_cell(t, "%s", x->blocking ? text_fixed(n, x->gb_per_s, 2) : "n/a");
+        if (timed)
+            table_cell(t, "%s", text_short(n, x->busy_ms));
+        else
+            table_cell(t, "%s", x->blocking ? text_short(n, x->blocking_ms) : "-");
+        table_cell(t, "%s", isnan(x->gb_per_s) ? "n/a" : text_fixed(n, x->gb_per_s, 2));
+        if (timed && isnan(x->exposed_pct))
+            table_cell(t, "n/a");
+        else if (timed)
+            table_cell(t, "%.0f %%", x->exposed_pct);
         if (x->stream)
             table_cell(t, "%u", x->stream);
         else
             table_cell(t, "-");
         table_cell(t, "%s %s", gwa_direction_name(x->direction),
                    x->memory == GWA_MEM_GRAPH ? "inside graphs" : gwa_memory_name(x->memory));
-        held |= x->blocking != 0;
     }
+}
+
+void part_copies(const struct page *page, const struct gwa_device *d, bool several)
+{
+    static const struct column held[] = {
+        {"CALLS", RIGHT, 0}, {"BYTES", RIGHT, 0},  {"EACH", RIGHT, 0}, {"HELD ms", RIGHT, 0},
+        {"GB/s", RIGHT, 0},  {"STREAM", RIGHT, 0}, {"COPY", LEFT, 1}};
+    static const struct column measured[] = {
+        {"CALLS", RIGHT, 0}, {"BYTES", RIGHT, 0},   {"EACH", RIGHT, 0},   {"BUSY ms", RIGHT, 0},
+        {"GB/s", RIGHT, 0},  {"EXPOSED", RIGHT, 0}, {"STREAM", RIGHT, 0}, {"COPY", LEFT, 1}};
+    char title[64], n[TEXT_NUMBER], m[TEXT_NUMBER];
+    size_t shown = page_limit(page, d->transfers_count, ROWS_SHOWN);
+    bool timed = part_time_known(d), any_held = false;
+    if (!d->transfers_count && !d->memsets.calls && !d->prefetches.calls)
+        return;
+    snprintf(title, sizeof(title), several ? "Copies, GPU %d" : "Copies", d->index);
+    page_heading(page, title);
+    struct table *t = timed ? table_new(page, measured, COLUMNS_IN(measured))
+                            : table_new(page, held, COLUMNS_IN(held));
+    copy_rows(t, d, shown, timed);
     table_print(t);
     page_more(page, shown, d->transfers_count, "rows");
-    if (held)
+    for (size_t i = 0; i < shown; i++)
+        any_held |= d->transfers[i].blocking != 0;
+    if (timed && d->transfers_count)
+        fputs("  EXPOSED: of the time on the GPU, while no kernel ran.\n", page->out);
+    else if (any_held)
         fputs("  HELD: time inside calls that return when the copy is done; GB/s is theirs.\n",
               page->out);
     if (d->memsets.calls) {

@@ -234,7 +234,9 @@ static json_t *device_time(const struct gwa_time *t)
     }
     set(o, "busy_interval_pct", interval);
     set(o, "provable_idle_pct", render_number(t->provable_idle_pct));
-    SET_NULLS(o, "nvidia_smi_pct", "sampled_share_pct", "anchor_residual_pct");
+    set(o, "nvidia_smi_pct", render_number(t->nvidia_smi_pct));
+    set(o, "sampled_share_pct", render_number(t->sampled_share_pct));
+    set(o, "anchor_residual_pct", render_number(t->anchor_residual_pct));
     set(o, "method", render_string(t->method));
     return o;
 }
@@ -288,10 +290,33 @@ static json_t *transfers(const struct gwa_device *d)
     return list;
 }
 
+static json_t *gap_bands(const struct gwa_gap_bands *g)
+{
+    json_t *o = json_object();
+    set(o, "over_100us_pct", render_number(g->over_100us_pct));
+    set(o, "10_to_100us_pct", render_number(g->mid_pct));
+    set(o, "under_10us_pct", render_number(g->under_10us_pct));
+    return o;
+}
+
+static json_t *gaps(const struct gwa_device *d)
+{
+    if (!d->gaps)
+        return json_null();
+    json_t *list = json_array();
+    for (size_t i = 0; i < d->gaps_count; i++) {
+        json_t *o = json_object();
+        set(o, "start_s", render_number(d->gaps[i].start_s));
+        set(o, "ms", render_number(d->gaps[i].ms));
+        SET_NULLS(o, "parts", "drained_by", "python");
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static json_t *device(const struct gwa_device *d)
 {
-    json_t *o = json_object(), *window = json_object(), *queue = json_object(),
-           *bands = json_object(), *memory = json_object();
+    json_t *o = json_object(), *window = json_object(), *memory = json_object();
     char pcie[32];
     snprintf(pcie, sizeof(pcie), "gen%u x%u", d->pcie_gen, d->pcie_width);
     set(o, "index", count_or_null(d->index));
@@ -303,12 +328,10 @@ static json_t *device(const struct gwa_device *d)
     set(window, "excluded_s", render_number(d->window.excluded_s));
     set(o, "window", window);
     set(o, "time", device_time(&d->time));
-    SET_NULLS(queue, "mean", "p50", "p90", "p99");
-    set(o, "queue_us", queue);
-    set(o, "met_idle_pct", json_null());
-    SET_NULLS(bands, "over_100us_pct", "10_to_100us_pct", "under_10us_pct");
-    set(o, "gap_bands", bands);
-    set(o, "gaps", json_null());
+    set(o, "queue_us", times(&d->queue_us));
+    set(o, "met_idle_pct", render_number(d->met_idle_pct));
+    set(o, "gap_bands", gap_bands(&d->gaps_by_length));
+    set(o, "gaps", gaps(d));
     set(o, "kernels", kernels(d));
     set(o, "copies", device_copies(d));
     set(o, "memsets", copies(&d->memsets));

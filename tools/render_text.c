@@ -183,33 +183,51 @@ static void launches(const struct page *page, const struct gwa_process *p)
 
 /* ---- kernels ----------------------------------------------------------------------- */
 
-static void kernels(const struct page *page, const struct gwa_device *d, bool several)
+static void kernel_rows(struct table *t, const struct gwa_device *d, size_t shown, bool timed)
 {
-    static const struct column columns[] = {
-        {"CALLS", RIGHT, 0}, {"SHARE", RIGHT, 0}, {"SMALL", RIGHT, 0}, {"KERNEL", LEFT, 1}};
-    char title[64], n[TEXT_NUMBER];
-    size_t shown = page_limit(page, d->kernels_count, KERNELS_SHOWN);
-    if (!d->kernels_count)
-        return;
-    snprintf(title, sizeof(title), several ? "Kernels on GPU %d" : "Kernels", d->index);
-    page_heading(page, title);
-    struct table *t = table_new(page, columns, COLUMNS_IN(columns));
+    char n[TEXT_NUMBER];
     for (size_t i = 0; i < shown; i++) {
         const struct gwa_kernel *k = &d->kernels[i];
         table_row(t);
         table_cell(t, "%s", text_count(n, k->calls));
-        table_cell(t, "%.1f %%", 100 * (double)k->calls / (double)d->kernels_executed);
+        if (timed) {
+            table_cell(t, "%s", text_short(n, k->mean_us));
+            table_cell(t, "%s", text_short(n, k->total_ms));
+            table_cell(t, "%s %%", text_fixed(n, k->busy_pct, 1));
+        } else {
+            table_cell(t, "%.1f %%", 100 * (double)k->calls / (double)d->kernels_executed);
+        }
         if (isnan(k->below_sms_pct))
             table_cell(t, "n/a");
         else
             table_cell(t, "%.0f %%", k->below_sms_pct);
         table_kernel(t, k->name ? k->name : "(name unknown)");
     }
+}
+
+static void kernels(const struct page *page, const struct gwa_device *d, bool several)
+{
+    static const struct column counted[] = {
+        {"CALLS", RIGHT, 0}, {"SHARE", RIGHT, 0}, {"SMALL", RIGHT, 0}, {"KERNEL", LEFT, 1}};
+    static const struct column measured[] = {{"CALLS", RIGHT, 0},    {"MEAN us", RIGHT, 0},
+                                             {"TOTAL ms", RIGHT, 0}, {"BUSY", RIGHT, 0},
+                                             {"SMALL", RIGHT, 0},    {"KERNEL", LEFT, 1}};
+    char title[64];
+    bool timed = part_time_known(d);
+    size_t shown = page_limit(page, d->kernels_count, KERNELS_SHOWN);
+    if (!d->kernels_count)
+        return;
+    snprintf(title, sizeof(title), several ? "Kernels on GPU %d" : "Kernels", d->index);
+    page_heading(page, title);
+    struct table *t = timed ? table_new(page, measured, COLUMNS_IN(measured))
+                            : table_new(page, counted, COLUMNS_IN(counted));
+    kernel_rows(t, d, shown, timed);
     table_print(t);
     page_more(page, shown, d->kernels_count, "kernels");
-    fputs("  SHARE: of executed kernels. SMALL: of its own launches, those with fewer\n"
-          "  blocks than the GPU has SMs.\n",
-          page->out);
+    fprintf(page->out,
+            "  %s. SMALL: of its own launches, those with fewer\n"
+            "  blocks than the GPU has SMs.\n",
+            timed ? "BUSY: of the time that the GPU was busy" : "SHARE: of executed kernels");
 }
 
 /* ---- idle ------------------------------------------------------------------------------------ */
@@ -217,10 +235,15 @@ static void kernels(const struct page *page, const struct gwa_device *d, bool se
 static void idle(const struct page *page, const struct gwa_process *p)
 {
     char pct[TEXT_NUMBER], s[TEXT_NUMBER], wall[TEXT_NUMBER];
+    size_t unknown = 0;
+    for (size_t i = 0; i < p->devices_count; i++)
+        unknown += !part_time_known(&p->devices[i]);
+    if (!unknown)
+        return;
     page_heading(page, "GPU idle, lower bound");
     for (size_t i = 0; i < p->devices_count; i++) {
         const struct gwa_device *d = &p->devices[i];
-        if (d->index < 0)
+        if (d->index < 0 || part_time_known(d))
             continue;
         if (isnan(d->time.provable_idle_pct))
             fprintf(page->out, "  GPU %d: n/a%s\n", d->index,
@@ -243,6 +266,8 @@ void render_report(const struct page *page, const struct gwa_process *p, const c
     flaws(page, p);
     head(page, p, range);
     devices_line(page, p);
+    for (size_t i = 0; i < p->devices_count; i++)
+        part_time(page, &p->devices[i], several);
     if (p->devices_count)
         idle(page, p);
     launches(page, p);
@@ -276,11 +301,18 @@ void render_short(const struct gwa_process *p, void (*say_line)(const char *text
     free(text);
     for (size_t i = 0; i < p->devices_count && i < 2; i++) {
         const struct gwa_device *dev = &p->devices[i];
-        if (dev->index < 0 || isnan(dev->time.provable_idle_pct))
+        if (dev->index < 0 || (!part_time_known(dev) && isnan(dev->time.provable_idle_pct)))
             continue;
-        text = xprintf("GPU %d: idle at least %s %% of %s (lower bound)", dev->index,
-                       text_fixed(a, dev->time.provable_idle_pct, 1),
-                       text_us(b, dev->window.wall_s * 1e6));
+        if (part_time_known(dev))
+            text =
+                xprintf("GPU %d: idle %s %% of %s, busy between %s and %s %%", dev->index,
+                        text_fixed(a, dev->time.idle_pct, 1), text_us(b, dev->window.wall_s * 1e6),
+                        text_fixed(c, dev->time.busy_low_pct, 1),
+                        text_fixed(d, dev->time.busy_high_pct, 1));
+        else
+            text = xprintf("GPU %d: idle at least %s %% of %s (lower bound)", dev->index,
+                           text_fixed(a, dev->time.provable_idle_pct, 1),
+                           text_us(b, dev->window.wall_s * 1e6));
         say_line(text);
         free(text);
     }

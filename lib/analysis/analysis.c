@@ -30,7 +30,8 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
     t->apis = calloc(GWA_APIS, sizeof(*t->apis));
     t->streams = calloc(GWA_STREAMS, sizeof(*t->streams));
     t->idle = gwa_idle_new(trace, &t->ranges);
-    if (!t->apis || !t->streams || !t->idle)
+    t->durations = gwa_durations_new(trace);
+    if (!t->apis || !t->streams || !t->idle || !t->durations)
         return -ENOMEM;
     if (!progress->options->range)
         return 0;
@@ -44,10 +45,49 @@ static int pass(struct gwa_tally *t, struct progress *progress, uint64_t *events
     gwt_rewind(t->trace);
     while (!rc && gwt_next(t->trace, &e) > 0) {
         rc = gwa_tally_event(t, &e);
+        if (!rc)
+            rc = gwa_durations_event(t->durations, &e);
         if ((++*events & (TICK - 1)) == 0 && !rc)
             rc = tick(progress);
     }
     return rc;
+}
+
+/* At most so many events tell what is not known before a run; then all are placed in time. */
+#define LEARN_EVENTS 300000u
+
+static int run_timeline(struct gwa_tally *t, const struct gwa_model *model, uint64_t most,
+                        struct progress *progress)
+{
+    struct gwt_event e;
+    uint64_t events = 0;
+    int rc = 0;
+    gwa_timeline_free(t->timeline);
+    t->timeline = gwa_timeline_new(t->trace, &t->ranges, t->durations, model);
+    if (!t->timeline)
+        return -ENOMEM;
+    gwt_rewind(t->trace);
+    while (!rc && events < most && gwt_next(t->trace, &e) > 0) {
+        rc = gwa_timeline_event(t->timeline, &e);
+        if ((++events & (TICK - 1)) == 0 && !rc)
+            rc = tick(progress);
+    }
+    return rc;
+}
+
+/* The last pass, where there are durations to place in time. */
+static int timeline(struct gwa_tally *t, struct progress *progress)
+{
+    struct gwa_model model = {.start_ns = progress->options->start_us * 1e3};
+    int rc = gwa_durations_fit(t->durations);
+    if (rc || !gwa_durations_samples(t->durations))
+        return rc;
+    if ((rc = run_timeline(t, &model, LEARN_EVENTS, progress)))
+        return rc;
+    model = gwa_timeline_model(t->timeline);
+    if ((rc = run_timeline(t, &model, UINT64_MAX, progress)))
+        return rc;
+    return gwa_timeline_finish(t->timeline);
 }
 
 int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
@@ -62,7 +102,8 @@ int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
     *out = NULL;
     if (!t || !p)
         goto out;
-    progress.total = gwt_coverage(trace)->events * (options->range ? 2 : 1);
+    bool sampled = gwt_counter(trace, GWT_C_SAMPLES) > gwt_counter(trace, GWT_C_SAMPLES_VOID);
+    progress.total = gwt_coverage(trace)->events * (1u + !!options->range + sampled);
     if ((rc = prepare(t, trace, &progress, error)) || (rc = pass(t, &progress, &events)))
         goto out;
     if (!events) {
@@ -70,6 +111,8 @@ int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
         rc = -ENODATA;
         goto out;
     }
+    if ((rc = timeline(t, &progress)))
+        goto out;
     gwa_identify(trace, &p->identity);
     p->coverage = gwt_coverage(trace);
     p->intervals = t->ranges.count;
@@ -95,6 +138,7 @@ static void free_device(struct gwa_device *d)
         free((char *)d->kernels[i].name);
     free(d->kernels);
     free(d->transfers);
+    free(d->gaps);
 }
 
 void gwa_free(struct gwa_process *p)

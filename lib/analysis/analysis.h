@@ -13,6 +13,9 @@
 
 struct gwa_options {
     const char *range; /* only what lies in NVTX ranges of this name; NULL: everything */
+    /* From the return of a launch to its start on an idle device, us; 0: as it is without a
+     * profiler. Under one, calls last longer and starts follow sooner. */
+    double start_us;
     /* Called now and then; nonzero stops with -ECANCELED. May be NULL. */
     int (*progress)(void *arg, uint64_t done, uint64_t total);
     void *progress_arg;
@@ -116,7 +119,8 @@ struct gwa_kernel {
     const char *name; /* demangled whole; NULL: the driver gave none */
     uint64_t calls;   /* executed */
     uint64_t in_graphs;
-    double mean_us, total_ms, busy_pct;
+    double mean_us, total_ms;
+    double busy_pct;      /* total_ms in percent of the device's busy time */
     double below_sms_pct; /* of those whose grid is known: fewer blocks than the device has SMs */
 };
 
@@ -135,24 +139,42 @@ struct gwa_transfer {
     uint64_t bytes;
     uint64_t blocking; /* of the calls, those that return when the copy is done */
     double blocking_ms;
-    double gb_per_s; /* of the blocking ones, by the time inside the call */
-    double busy_ms, exposed_pct;
+    double gb_per_s; /* by busy_ms; without it of the blocking ones, by the time inside the call */
+    double busy_ms;  /* on the device */
+    double exposed_pct; /* of that, while no kernel ran */
 };
 
 struct gwa_window {
-    double wall_s; /* host view: entry of the first operation to return of the last */
+    /* Start of the first operation to end of the last, of each interval of the range; where the
+     * device was not sampled, entry of the first call to return of the last. */
+    double wall_s;
     double excluded_s;
 };
 
 /* Percentages of the window's wall time. */
 struct gwa_time {
+    /* They add up: compute; communication while nothing computes; copies and memsets while
+     * neither; nothing. */
     double compute_pct, exposed_comm_pct, exposed_copy_pct, idle_pct;
-    double busy_low_pct, busy_high_pct;
+    double busy_low_pct, busy_high_pct; /* 100 - idle lies between, most likely */
     /* From the return of a blocking call that left the device empty to the entry of the next
      * submission: a lower bound of idle. NaN where lost events forbid the conclusion. */
     double provable_idle_pct;
     double provable_idle_s;
-    const char *method; /* "bounds"; NULL where nothing is known */
+    double nvidia_smi_pct;      /* what its utilisation shows: sixths of a second with any kernel */
+    double sampled_share_pct;   /* of operations' time, that rests on samples of their own kind */
+    double anchor_residual_pct; /* by how much the model missed the ends that blocking calls show */
+    const char *method;         /* "sampled", "bounds"; NULL where nothing is known */
+};
+
+/* Idle between operations by length of the gap; percentages of the window's wall time. */
+struct gwa_gap_bands {
+    double over_100us_pct, mid_pct, under_10us_pct;
+};
+
+struct gwa_idle_gap {
+    double start_s; /* since the recording began */
+    double ms;
 };
 
 struct gwa_device_memory {
@@ -170,8 +192,13 @@ struct gwa_device {
     uint16_t pcie_gen, pcie_width;
     struct gwa_window window;
     struct gwa_time time;
+    struct gwa_times queue_us; /* from the return of a launch to its start */
+    double met_idle_pct;       /* of launches: nothing ran when they started */
+    struct gwa_gap_bands gaps_by_length;
+    struct gwa_idle_gap *gaps; /* the longest, longest first; NULL where not sampled */
+    size_t gaps_count;
     uint64_t kernels_executed;
-    struct gwa_kernel *kernels; /* most often executed first */
+    struct gwa_kernel *kernels; /* by time, else by calls, most first */
     size_t kernels_count;
     struct gwa_copies copies[GWT_DIR_COUNT];
     struct gwa_copies memsets;
@@ -262,7 +289,8 @@ struct gwa_process {
     size_t devices_count;
 };
 
-/* One pass over the trace, two with a range; memory does not grow with its length.
+/* One pass over the trace, one more with a range, and one more where it holds samples of
+ * operations timed on the device; memory does not grow with its length.
  * pre:  the trace is open; the result borrows its strings and dies before it.
  * post: 0 and *out to be freed by gwa_free(), or negative and *out = NULL:
  *       -ENOENT no such range (`error` lists those there are), -ENODATA no event,

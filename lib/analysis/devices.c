@@ -9,6 +9,8 @@
 struct name_sum {
     uint64_t calls, in_graphs;
     uint64_t shaped, below; /* launches whose grid is known; of those, below the SM count */
+    uint64_t timed;         /* launches in the timeline, graphs' included */
+    double ns;              /* theirs */
 };
 
 struct names {
@@ -16,17 +18,26 @@ struct names {
     size_t count;
 };
 
+static int sum_of(const struct gwa_tally *t, struct names *names, uint32_t signature,
+                  struct gwt_signature_info *info, struct name_sum **out)
+{
+    uint32_t id = gwt_signature(t->trace, signature, info) && info->name ? info->name_id : 0;
+    int rc = gwa_grow((void **)&names->sums, &names->count, id, sizeof(*names->sums));
+    if (rc == -ERANGE)
+        rc = gwa_grow((void **)&names->sums, &names->count, id = 0, sizeof(*names->sums));
+    if (!rc)
+        *out = &names->sums[id];
+    return rc;
+}
+
 static int add_kernel(const struct gwa_tally *t, struct names *names, uint32_t signature,
                       uint64_t launches, bool in_graph, uint32_t sms)
 {
     struct gwt_signature_info info = {0};
-    uint32_t id = gwt_signature(t->trace, signature, &info) && info.name ? info.name_id : 0;
-    int rc = gwa_grow((void **)&names->sums, &names->count, id, sizeof(*names->sums));
-    if (rc == -ERANGE)
-        rc = gwa_grow((void **)&names->sums, &names->count, id = 0, sizeof(*names->sums));
+    struct name_sum *s;
+    int rc = sum_of(t, names, signature, &info, &s);
     if (rc)
         return rc;
-    struct name_sum *s = &names->sums[id];
     s->calls += launches;
     if (in_graph)
         s->in_graphs += launches;
@@ -37,6 +48,26 @@ static int add_kernel(const struct gwa_tally *t, struct names *names, uint32_t s
             s->below += launches;
     }
     return 0;
+}
+
+/* Time on the device, by name. */
+static int add_times(const struct gwa_tally *t, struct names *names,
+                     const struct gwa_timeline_device *timed)
+{
+    int rc = 0;
+    for (size_t i = 0; timed && i < timed->signatures_count && !rc; i++) {
+        const struct gwa_ran *ran = &timed->signatures[i];
+        struct gwt_signature_info info = {0};
+        struct name_sum *s;
+        if (!ran->count && !ran->graph_count)
+            continue;
+        rc = sum_of(t, names, (uint32_t)i, &info, &s);
+        if (rc)
+            break;
+        s->timed += ran->count + ran->graph_count;
+        s->ns += ran->ns + ran->graph_ns;
+    }
+    return rc;
 }
 
 /* Kernels are added by name, copies and memsets to the device's. */
@@ -92,9 +123,13 @@ static int by_name(const void *a, const void *b)
     return compare_names(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-static int by_calls(const void *a, const void *b)
+static int by_time(const void *a, const void *b)
 {
     const struct gwa_kernel *x = a, *y = b;
+    double left = isnan(x->total_ms) ? 0 : x->total_ms,
+           right = isnan(y->total_ms) ? 0 : y->total_ms;
+    if (left > right || left < right)
+        return left > right ? -1 : 1;
     if (x->calls != y->calls)
         return x->calls > y->calls ? -1 : 1;
     return compare_names(x->name, y->name);
@@ -114,12 +149,14 @@ static size_t unite(struct named *list, size_t count)
         list[n - 1].sum.in_graphs += list[i].sum.in_graphs;
         list[n - 1].sum.shaped += list[i].sum.shaped;
         list[n - 1].sum.below += list[i].sum.below;
+        list[n - 1].sum.timed += list[i].sum.timed;
+        list[n - 1].sum.ns += list[i].sum.ns;
         free(list[i].name);
     }
     return n;
 }
 
-static int name_kernels(const struct gwa_tally *t, const struct names *names,
+static int name_kernels(const struct gwa_tally *t, const struct names *names, double busy_ns,
                         struct gwa_device *out)
 {
     size_t n = 0, used = 0;
@@ -142,20 +179,21 @@ static int name_kernels(const struct gwa_tally *t, const struct names *names,
     used = unite(list, used);
     for (size_t i = 0; i < used; i++) {
         const struct name_sum *s = &list[i].sum;
+        double mean_ns = s->timed ? s->ns / (double)s->timed : NAN;
         out->kernels[i] = (struct gwa_kernel){
             .name = list[i].name,
             .calls = s->calls,
             .in_graphs = s->in_graphs,
-            .mean_us = NAN,
-            .total_ms = NAN,
-            .busy_pct = NAN,
+            .mean_us = mean_ns / 1e3,
+            .total_ms = mean_ns * (double)s->calls / 1e6,
+            .busy_pct = 100.0 * mean_ns * (double)s->calls / busy_ns,
             .below_sms_pct = s->shaped ? 100.0 * (double)s->below / (double)s->shaped : NAN,
         };
         out->kernels_executed += s->calls;
         list[i].name = NULL; /* now the kernel's */
     }
     out->kernels_count = used;
-    qsort(out->kernels, used, sizeof(*out->kernels), by_calls);
+    qsort(out->kernels, used, sizeof(*out->kernels), by_time);
     rc = 0;
 out:
     for (size_t i = 0; list && i < used; i++)
@@ -165,6 +203,7 @@ out:
 }
 
 static int finish_kernels(struct gwa_tally *t, const struct gwa_device_tally *d,
+                          const struct gwa_timeline_device *timed,
                           struct gwa_copies in_graphs[GWT_DIR_COUNT], struct gwa_device *out)
 {
     struct names names = {0};
@@ -179,7 +218,9 @@ static int finish_kernels(struct gwa_tally *t, const struct gwa_device_tally *d,
             rc = add_graph(t, &names, out, in_graphs, (uint32_t)i, &d->graphs[i]);
     t->approximate += d->lost_graphs.launches;
     if (!rc)
-        rc = name_kernels(t, &names, out);
+        rc = add_times(t, &names, timed);
+    if (!rc)
+        rc = name_kernels(t, &names, timed ? gwa_timeline_busy(timed) : NAN, out);
     free(names.sums);
     return rc;
 }
@@ -208,6 +249,18 @@ static int by_direction(const void *a, const void *b)
     return (int)x->stream - (int)y->stream;
 }
 
+static void time_transfer(const struct gwa_tally *t, struct gwa_transfer *row)
+{
+    const struct gwa_moved *moved =
+        t->timeline ? gwa_timeline_moved(t->timeline, row->stream, row->direction, row->memory)
+                    : NULL;
+    if (!moved || !(moved->busy_ns > 0))
+        return;
+    row->busy_ms = moved->busy_ns / 1e6;
+    row->gb_per_s = (double)row->bytes / moved->busy_ns;
+    row->exposed_pct = 100.0 * moved->exposed_ns / moved->busy_ns;
+}
+
 static int finish_transfers(const struct gwa_tally *t, unsigned device,
                             const struct gwa_copies in_graphs[GWT_DIR_COUNT],
                             struct gwa_device *out)
@@ -223,21 +276,21 @@ static int finish_transfers(const struct gwa_tally *t, unsigned device,
             const struct gwa_copy_tally *c = &s->transfers[direction][memory];
             if (!c->calls)
                 continue;
-            rc = add_transfer(
-                out, &room,
-                (struct gwa_transfer){
-                    .direction = (uint8_t)direction,
-                    .memory = (uint8_t)memory,
-                    .stream = (uint16_t)id,
-                    .calls = c->calls,
-                    .bytes = c->bytes,
-                    .blocking = c->blocking,
-                    .blocking_ms = (double)c->blocking_ns / 1e6,
-                    .gb_per_s =
-                        c->blocking_ns ? (double)c->blocking_bytes / (double)c->blocking_ns : NAN,
-                    .busy_ms = NAN,
-                    .exposed_pct = NAN,
-                });
+            struct gwa_transfer row = {
+                .direction = (uint8_t)direction,
+                .memory = (uint8_t)memory,
+                .stream = (uint16_t)id,
+                .calls = c->calls,
+                .bytes = c->bytes,
+                .blocking = c->blocking,
+                .blocking_ms = (double)c->blocking_ns / 1e6,
+                .gb_per_s =
+                    c->blocking_ns ? (double)c->blocking_bytes / (double)c->blocking_ns : NAN,
+                .busy_ms = NAN,
+                .exposed_pct = NAN,
+            };
+            time_transfer(t, &row);
+            rc = add_transfer(out, &room, row);
         }
     }
     for (unsigned i = 0; i < GWT_DIR_COUNT && !rc; i++)
@@ -265,15 +318,10 @@ static bool idle_is_provable(const struct gwa_tally *t)
            !gwt_counter(t->trace, GWT_C_NO_RING) && !gwt_counter(t->trace, GWT_C_WRITE_ERRNO);
 }
 
-static void finish_time(struct gwa_tally *t, unsigned device, const struct gwa_device_tally *d,
-                        struct gwa_device *out)
+static void finish_idle_bound(struct gwa_tally *t, unsigned device,
+                              const struct gwa_device_tally *d, int64_t wall,
+                              struct gwa_device *out)
 {
-    out->window = (struct gwa_window){.wall_s = NAN, .excluded_s = NAN};
-    out->time = (struct gwa_time){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
-    if (!d->operated)
-        return;
-    int64_t wall = gwa_ranges_overlap(&t->ranges, d->first, d->last);
-    out->window.wall_s = (double)wall / 1e9;
     if (wall <= 0 || device == GWA_NO_DEVICE || !idle_is_provable(t))
         return;
     int64_t idle = gwa_idle_proven(t->idle, device, d->first, d->last);
@@ -282,6 +330,86 @@ static void finish_time(struct gwa_tally *t, unsigned device, const struct gwa_d
     out->time.method = "bounds";
     out->time.provable_idle_s = (double)idle / 1e9;
     out->time.provable_idle_pct = 100.0 * (double)idle / (double)wall;
+}
+
+/* Where busy time lies, most likely: statistical error of the durations, what all kernels may
+ * be off together, and what blocking calls showed that the model does not explain. */
+static void busy_interval(const struct gwa_tally *t, const struct gwa_timeline_device *timed,
+                          struct gwa_time *time)
+{
+    double wall = timed->sweep.sums.wall, busy = gwa_timeline_busy(timed);
+    double share = timed->ns > busy ? busy / timed->ns : 1; /* of operations that overlap */
+    double below, above, spread = 2 * sqrt(timed->error2) * share;
+    gwa_durations_doubt(t->durations, &below, &above);
+    double other = timed->excess_ns + timed->sweep.late_ns;
+    double low = busy - spread - below * timed->kernels * share - other;
+    double high = busy + spread + above * timed->kernels * share + other;
+    time->busy_low_pct = low > 0 ? 100 * low / wall : 0;
+    time->busy_high_pct = high < wall ? 100 * high / wall : 100;
+}
+
+static int finish_gaps(const struct gwa_tally *t, const struct gwa_sums *sums,
+                       struct gwa_device *out)
+{
+    double wall = sums->wall;
+    int64_t began = (int64_t)gwt_header(t->trace)->start.monotonic_ns;
+    out->gaps_by_length =
+        (struct gwa_gap_bands){.over_100us_pct = 100 * sums->band[GWA_OVER_100US] / wall,
+                               .mid_pct = 100 * sums->band[GWA_10_TO_100US] / wall,
+                               .under_10us_pct = 100 * sums->band[GWA_UNDER_10US] / wall};
+    out->gaps = calloc(GWA_GAPS, sizeof(*out->gaps));
+    if (!out->gaps)
+        return -ENOMEM;
+    for (size_t i = 0; i < sums->gaps_count; i++)
+        out->gaps[out->gaps_count++] =
+            (struct gwa_idle_gap){.start_s = (double)(sums->gaps[i].start - began) / 1e9,
+                                  .ms = (double)sums->gaps[i].ns / 1e6};
+    return 0;
+}
+
+static int finish_sampled(const struct gwa_tally *t, const struct gwa_timeline_device *timed,
+                          struct gwa_device *out)
+{
+    const struct gwa_sums *sums = &timed->sweep.sums;
+    const struct gwa_sweep *sweep = &timed->sweep;
+    struct gwa_time *time = &out->time;
+    double wall = sums->wall;
+    out->window.wall_s = wall / 1e9;
+    time->method = "sampled";
+    time->compute_pct = 100 * sums->time[GWA_COMPUTE] / wall;
+    time->exposed_comm_pct = 100 * sums->time[GWA_COMM] / wall;
+    time->exposed_copy_pct = 100 * sums->time[GWA_COPY] / wall;
+    time->idle_pct = 100 * sums->idle / wall;
+    time->provable_idle_pct = 100 * time->provable_idle_s * 1e9 / wall;
+    if (time->provable_idle_pct > 100)
+        time->provable_idle_pct = 100;
+    busy_interval(t, timed, time);
+    time->nvidia_smi_pct =
+        sweep->cells.count ? 100.0 * (double)sweep->kernel_cells.count / (double)sweep->cells.count
+                           : NAN;
+    time->sampled_share_pct = timed->ns > 0 ? 100 * timed->own_ns / timed->ns : NAN;
+    time->anchor_residual_pct = timed->anchors > 0 ? 100 * timed->residual_ns / wall : NAN;
+    if (timed->launches) {
+        out->queue_us = gwa_times_us(&timed->queue);
+        out->met_idle_pct = 100.0 * (double)timed->met_idle / (double)timed->launches;
+    }
+    return finish_gaps(t, sums, out);
+}
+
+static int finish_time(struct gwa_tally *t, unsigned device, const struct gwa_device_tally *d,
+                       const struct gwa_timeline_device *timed, struct gwa_device *out)
+{
+    out->window = (struct gwa_window){.wall_s = NAN, .excluded_s = NAN};
+    out->time = (struct gwa_time){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
+    out->queue_us = (struct gwa_times){NAN, NAN, NAN, NAN};
+    out->met_idle_pct = NAN;
+    out->gaps_by_length = (struct gwa_gap_bands){NAN, NAN, NAN};
+    if (!d->operated)
+        return 0;
+    int64_t wall = gwa_ranges_overlap(&t->ranges, d->first, d->last);
+    out->window.wall_s = (double)wall / 1e9;
+    finish_idle_bound(t, device, d, wall, out);
+    return timed && timed->sweep.sums.wall > 0 ? finish_sampled(t, timed, out) : 0;
 }
 
 static bool worth_a_row(const struct gwa_device_tally *d)
@@ -317,10 +445,12 @@ int gwa_finish_devices(struct gwa_tally *t, struct gwa_process *p)
         gwa_tally_held(t, d, t->end);
         out->memory.peak_allocated_bytes = d->peak_allocated;
         out->memory.peak_reserved_bytes = d->peak_reserved;
-        if ((rc = finish_kernels(t, d, in_graphs, out)) ||
-            (rc = finish_transfers(t, i, in_graphs, out)))
+        const struct gwa_timeline_device *timed =
+            t->timeline ? gwa_timeline_of(t->timeline, i) : NULL;
+        if ((rc = finish_kernels(t, d, timed, in_graphs, out)) ||
+            (rc = finish_transfers(t, i, in_graphs, out)) ||
+            (rc = finish_time(t, i, d, timed, out)))
             break;
-        finish_time(t, i, d, out);
         if (d->operated && d->first < first)
             first = d->first;
         if (d->operated && d->last > last)

@@ -28,6 +28,7 @@ void gwa_durations_free(struct gwa_durations *d)
     free(d->signatures);
     free(d->graphs);
     free(d->groups.slots);
+    free(d->found);
     free(d->streams);
     free(d->places);
     free(d->early);
@@ -39,7 +40,7 @@ uint64_t gwa_durations_samples(const struct gwa_durations *d)
     return d->samples;
 }
 
-/* ---- keys ------------------------------------------------------------------------- */
+/* ---- keys --------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {
@@ -67,15 +68,17 @@ static uint32_t operation_of(const struct gwt_event *e)
     }
 }
 
+/* Odd, hence with an inverse: what was added is taken out again exactly. */
+#define FACTOR   0xd6e8feb86659fd93u
+#define FACTOR_2 (FACTOR * FACTOR)
+#define FACTOR_4 (FACTOR_2 * FACTOR_2)
+#define FACTOR_8 (FACTOR_4 * FACTOR_4)
+_Static_assert(GWA_CONTEXT == 8, "push() takes out what is FACTOR_8 old");
+
 struct keys gwa_durations_keys(uint32_t op, const struct gwa_context *c)
 {
-    struct keys k;
-    uint64_t h = mix(mix(0x243f6a8885a308d3u, op), c->before[0]);
-    k.key[0] = h | 1;
-    for (unsigned i = 1; i < GWA_CONTEXT; i++)
-        h = mix(h, c->before[i]);
-    k.key[1] = (h | 1) ^ 2;
-    return k;
+    uint64_t h = mix(0x243f6a8885a308d3u, op);
+    return (struct keys){{mix(h, c->last) | 1, (mix(h, c->hash) | 1) ^ 2}};
 }
 
 uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes)
@@ -85,9 +88,10 @@ uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes)
 
 static void push(struct gwa_context *c, uint32_t op)
 {
-    for (unsigned i = GWA_CONTEXT - 1; i > 0; i--)
-        c->before[i] = c->before[i - 1];
-    c->before[0] = op;
+    uint32_t *oldest = &c->before[c->next++ % GWA_CONTEXT];
+    c->hash = (c->hash + op) * FACTOR - *oldest * FACTOR_8 * FACTOR;
+    *oldest = op;
+    c->last = op;
 }
 
 /* ---- groups ------------------------------------------------------------------------- */
@@ -147,26 +151,21 @@ static size_t place_index(int64_t t0, uint16_t stream, uint32_t count)
     return (size_t)(mix((uint64_t)t0, stream) >> 16) & (count - 1);
 }
 
+/* Of an id that is not believed: that of no function in particular. */
 static struct signature *signature_of(struct gwa_durations *d, uint32_t id, int *rc)
 {
-    if (id >= d->signatures_count) {
-        *rc = gwa_grow((void **)&d->signatures, &d->signatures_count, id, sizeof(*d->signatures));
-        if (*rc == -ERANGE && d->signatures_count) {
-            *rc = 0;
-            return &d->signatures[0]; /* of no function in particular */
-        }
-        if (*rc == -ERANGE)
-            *rc = gwa_grow((void **)&d->signatures, &d->signatures_count, id = 0,
-                           sizeof(*d->signatures));
-        if (*rc)
-            return NULL;
-    }
     *rc = 0;
-    return &d->signatures[id];
+    if (id >= GWA_TIMED_MAX)
+        id = 0;
+    if (id >= d->signatures_count)
+        *rc = gwa_grow((void **)&d->signatures, &d->signatures_count, id, sizeof(*d->signatures));
+    return *rc ? NULL : &d->signatures[id];
 }
 
 static int file(struct gwa_durations *d, uint32_t signature, const uint64_t key[2], double pair_ns)
 {
+    if (signature >= GWA_TIMED_MAX)
+        signature = 0;
     int rc = add_to_group(&d->groups, key[0], 0, signature, 1, pair_ns);
     return rc ? rc : add_to_group(&d->groups, key[1], key[0], signature, 2, pair_ns);
 }
@@ -208,19 +207,18 @@ static int kernel_sample(struct gwa_durations *d, const struct gwt_event *e)
         return file(d, e->arg, p->key, e->raw);
     struct early *early = &d->early[place_index(e->t0_ns, e->stream, EARLY)];
     d->early_count += !early->used;
-    *early = (struct early){.t0 = e->t0_ns,
-                            .signature = e->arg,
-                            .pair_ns = e->raw,
-                            .stream = e->stream,
-                            .used = true};
+    *early = (struct early){
+        .t0 = e->t0_ns, .signature = e->arg, .pair_ns = e->raw, .stream = e->stream, .used = true};
     return 0;
 }
 
-/* ---- graphs, copies ------------------------------------------------------------------- */
+/* ---- graphs, copies ----------------------------------------------------------------- */
 
 static struct graph *graph_of(struct gwa_durations *d, uint32_t id, int *rc)
 {
-    *rc = gwa_grow((void **)&d->graphs, &d->graphs_count, id, sizeof(*d->graphs));
+    *rc = id < GWA_TIMED_MAX
+              ? gwa_grow((void **)&d->graphs, &d->graphs_count, id, sizeof(*d->graphs))
+              : -ERANGE;
     return *rc ? NULL : &d->graphs[id];
 }
 
@@ -306,7 +304,17 @@ int gwa_durations_event(struct gwa_durations *d, const struct gwt_event *e)
     }
 }
 
-/* ---- answers ----------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------ */
+
+const struct found *gwa_durations_found(const struct gwa_durations *d, uint64_t key)
+{
+    if (!d->found_room)
+        return NULL;
+    size_t i = (size_t)(key >> 8) & (d->found_room - 1);
+    while (d->found[i].key && d->found[i].key != key)
+        i = (i + 1) & (d->found_room - 1);
+    return d->found[i].key ? &d->found[i] : NULL;
+}
 
 bool gwa_durations_is_comm(const struct gwa_durations *d, uint32_t signature)
 {
@@ -327,34 +335,42 @@ struct gwa_duration gwa_durations_graph(const struct gwa_durations *d, uint32_t 
     return d->graphs[graph].estimate;
 }
 
-struct gwa_duration gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
-                                     struct gwa_context *c)
+static void of_launch(const struct gwa_durations *d, const struct gwt_event *e,
+                      const struct gwa_context *c, struct gwa_duration *out)
 {
-    struct gwa_duration out;
-    switch (e->kind) {
-    case GWT_LAUNCH: {
-        const struct signature *s =
-            e->arg < d->signatures_count ? &d->signatures[e->arg] : NULL;
-        out = gwa_durations_signature(d, e->arg);
-        if (s && s->level) {
-            struct keys k = gwa_durations_keys(e->arg, c);
-            const struct group *g = gwa_durations_group(&d->groups, k.key[s->level - 1]);
-            if (!g && s->level == 2)
-                g = gwa_durations_group(&d->groups, k.key[0]);
-            out.ns = g ? g->ns : s->elsewhere;
-        }
-        break;
+    const struct signature *s = e->arg < d->signatures_count ? &d->signatures[e->arg] : NULL;
+    if (!s || !(s->estimate.ns > 0)) {
+        *out = d->unknown;
+        return;
     }
+    *out = s->estimate;
+    if (!s->level)
+        return;
+    struct keys k = gwa_durations_keys(e->arg, c);
+    const struct found *g = gwa_durations_found(d, k.key[s->level - 1]);
+    if (!g && s->level == 2)
+        g = gwa_durations_found(d, k.key[0]);
+    out->ns = g ? g->ns : s->elsewhere;
+    if (!g)
+        out->place = s->apart;
+}
+
+void gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
+                      struct gwa_context *c, struct gwa_duration *out)
+{
+    switch (e->kind) {
+    case GWT_LAUNCH:
+        of_launch(d, e, c, out);
+        break;
     case GWT_GRAPH_LAUNCH:
-        out = gwa_durations_graph(d, e->arg);
+        *out = gwa_durations_graph(d, e->arg);
         break;
     case GWT_MEMSET:
-        out = gwa_durations_memset(d, e->value);
+        *out = gwa_durations_memset(d, e->value);
         break;
     default:
-        out = gwa_durations_copy(d, GWT_F_SUB(e->flags), e->value, e->arg);
+        *out = gwa_durations_copy(d, GWT_F_SUB(e->flags), e->value, e->arg);
         break;
     }
     push(c, operation_of(e));
-    return out;
 }

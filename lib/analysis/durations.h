@@ -24,17 +24,24 @@
 #define GWA_KERNEL_OFFSET_NS       600
 #define GWA_KERNEL_OFFSET_DOUBT_NS 500
 
-#define GWA_CONTEXT 4
+/* Ids of signatures and graphs come from a file: beyond, they are not believed. */
+#define GWA_TIMED_MAX (1u << 20)
 
-/* What ran before in a stream, newest first; zero at its beginning. */
+#define GWA_CONTEXT 8 /* deeper ones told no more apart on real runs */
+
+/* What ran before in a stream; zero at its beginning. */
 struct gwa_context {
-    uint32_t before[GWA_CONTEXT];
+    uint32_t before[GWA_CONTEXT]; /* a ring */
+    uint32_t last, next;
+    uint64_t hash; /* of all of them, in order */
 };
 
 struct gwa_duration {
     double ns;     /* expected */
     double error;  /* standard error of that, common to all operations of one signature */
     double spread; /* standard deviation of a single one around it */
+    double place;  /* further error where other places of its signature differ, and of this one
+                      there are no samples; else 0 */
     bool own;      /* rests on samples of its own signature, graph, or class of copies */
 };
 
@@ -52,8 +59,8 @@ uint64_t gwa_durations_samples(const struct gwa_durations *d);
 
 /* pre:  e is an executed launch, graph launch, copy or memset; context is that of its stream.
  * post: the context holds e too. Copies from and to pageable memory: as if pinned. */
-struct gwa_duration gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
-                                     struct gwa_context *context);
+void gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
+                      struct gwa_context *context, struct gwa_duration *out);
 
 /* The same for all operations of a signature together; context left aside. */
 struct gwa_duration gwa_durations_signature(const struct gwa_durations *d, uint32_t signature);

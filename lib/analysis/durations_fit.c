@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#define FLOOR_NS 32 /* the device's timer moves in such steps */
-
 /* Where the run measured no constant: what it was on an H200, and how far off it may be. */
 #define CONSTANT_NS       2700
 #define CONSTANT_DOUBT_NS 500
@@ -15,10 +13,7 @@
 #define PAIR_BELOW_NS 350
 #define PAIR_ABOVE_NS 100
 
-/* Samples that a signature's variance is supposed to rest on before its own count. */
-#define PRIOR 2
-
-static double duration(const struct gwa_durations *d, unsigned class, double pair_ns)
+double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns)
 {
     double ns = pair_ns - d->constant[class];
     if (class == GWT_SAMPLE_KERNEL || class == GWT_SAMPLE_GRAPH)
@@ -26,7 +21,7 @@ static double duration(const struct gwa_durations *d, unsigned class, double pai
     return ns > FLOOR_NS ? ns : FLOOR_NS;
 }
 
-/* ---- constants ------------------------------------------------------------------------ */
+/* ---- constants ---------------------------------------------------------------------- */
 
 static bool offset_is_known(const struct gwt_trace *trace)
 {
@@ -64,11 +59,11 @@ void gwa_durations_doubt(const struct gwa_durations *d, double *below, double *a
     *above = d->above;
 }
 
-/* ---- places: do they tell a signature's operations apart? ------------------------------- */
+/* ---- places: do they tell a signature's operations apart? --------------------------- */
 
 /* Sums of one signature's samples over groups at both levels; index: level - 1. */
 struct analysis {
-    double n[2];       /* samples that are in a group */
+    double n[2]; /* samples that are in a group */
     double groups[2];
     double within[2];  /* squares around the group's mean */
     double between[2]; /* squares of the group's mean around its parent's, times its samples */
@@ -82,7 +77,8 @@ static struct group *parent_of(const struct gwa_durations *d, const struct group
     return gwa_durations_group(&d->groups, g->parent);
 }
 
-static void analyse_group(const struct gwa_durations *d, struct analysis *all, const struct group *g)
+static void analyse_group(const struct gwa_durations *d, struct analysis *all,
+                          const struct group *g)
 {
     struct analysis *a = &all[g->owner];
     unsigned i = g->level - 1u;
@@ -123,24 +119,46 @@ static bool tell_apart(struct analysis *a, unsigned i, double mean)
     return true;
 }
 
+/* What places leave unexplained. */
+struct rest {
+    double squares, freedom;
+};
+
+static struct rest rest_of(const struct signature *s, const struct analysis *a)
+{
+    if (!s->level)
+        return (struct rest){s->pairs.m2, (double)s->pairs.n - 1};
+    unsigned i = s->level - 1u;
+    return (struct rest){a->within[i], a->n[i] - a->groups[i]};
+}
+
+static double typical_variation(const struct gwa_durations *d, const struct analysis *all)
+{
+    double sum = 0, weight = 0;
+    for (size_t i = 0; i < d->signatures_count; i++) {
+        const struct signature *s = &d->signatures[i];
+        if (s->pairs.n < 3)
+            continue;
+        struct rest rest = rest_of(s, &all[i]);
+        double ns = gwa_durations_ns(d, GWT_SAMPLE_KERNEL, s->pairs.mean);
+        double v = rest.squares / (ns * ns);
+        sum += v < rest.freedom ? v : rest.freedom;
+        weight += rest.freedom;
+    }
+    double v = weight > 0 ? sum / weight : 0.01;
+    return v < 1e-4 ? 1e-4 : v;
+}
+
 static void fit_signature(struct gwa_durations *d, struct signature *s, struct analysis *a)
 {
-    s->level = 0;
-    if (tell_apart(a, 0, s->pairs.mean))
-        s->level = 1;
-    if (tell_apart(a, 1, s->pairs.mean))
-        s->level = 2;
     double n = (double)s->pairs.n;
-    double squares = s->pairs.m2, freedom = n - 1;
-    if (s->level) {
-        squares = a->within[s->level - 1];
-        freedom = a->n[s->level - 1] - a->groups[s->level - 1];
-    }
-    double ns = duration(d, GWT_SAMPLE_KERNEL, s->pairs.mean);
-    double variance = (squares + PRIOR * d->variation * ns * ns) / (freedom + PRIOR);
+    struct rest rest = rest_of(s, a);
+    double ns = gwa_durations_ns(d, GWT_SAMPLE_KERNEL, s->pairs.mean);
+    double variance = (rest.squares + PRIOR * d->variation * ns * ns) / (rest.freedom + PRIOR);
     s->estimate = (struct gwa_duration){
-        .ns = ns, .error = sqrt(variance / n), .spread = sqrt(variance), .own = true};
+        .ns = ns, .error = standard_error(variance, n), .spread = sqrt(variance), .own = true};
     s->elsewhere = ns;
+    s->apart = s->level ? sqrt(a->effect[0] + a->effect[1]) : 0;
 }
 
 /* Variance of a group's operations around its mean. */
@@ -166,7 +184,7 @@ static void fit_finest(struct gwa_durations *d, const struct analysis *all, stru
     double n = (double)g->pairs.n;
     if (d->signatures[g->owner].level != g->level)
         return;
-    g->mean = duration(d, GWT_SAMPLE_KERNEL, g->pairs.mean);
+    g->mean = gwa_durations_ns(d, GWT_SAMPLE_KERNEL, g->pairs.mean);
     g->trust = n * a->effect[i] / (n * a->effect[i] + within(a, i));
     if (g->level == 1)
         return;
@@ -202,22 +220,6 @@ static void settle_group(const struct gwa_durations *d, struct group *g)
     g->ns = elsewhere + g->trust * (g->mean - elsewhere);
 }
 
-static double typical_variation(const struct gwa_durations *d)
-{
-    double sum = 0, weight = 0;
-    for (size_t i = 0; i < d->signatures_count; i++) {
-        const struct stat *p = &d->signatures[i].pairs;
-        if (p->n < 3)
-            continue;
-        double ns = duration(d, GWT_SAMPLE_KERNEL, p->mean);
-        double v = p->m2 / (ns * ns);
-        sum += v < (double)(p->n - 1) ? v : (double)(p->n - 1);
-        weight += (double)(p->n - 1);
-    }
-    double v = weight ? sum / weight : 0.01;
-    return v < 1e-4 ? 1e-4 : v;
-}
-
 static int fit_sampled(struct gwa_durations *d)
 {
     struct analysis *all = calloc(d->signatures_count ? d->signatures_count : 1, sizeof(*all));
@@ -227,7 +229,14 @@ static int fit_sampled(struct gwa_durations *d)
     for (size_t i = 0; i < g->room; i++)
         if (g->slots[i].key && g->slots[i].level)
             analyse_group(d, all, &g->slots[i]);
-    d->variation = typical_variation(d);
+    for (size_t i = 0; i < d->signatures_count; i++) {
+        struct signature *s = &d->signatures[i];
+        if (tell_apart(&all[i], 0, s->pairs.mean))
+            s->level = 1;
+        if (tell_apart(&all[i], 1, s->pairs.mean))
+            s->level = 2;
+    }
+    d->variation = typical_variation(d, all);
     for (size_t i = 0; i < d->signatures_count; i++)
         if (d->signatures[i].pairs.n)
             fit_signature(d, &d->signatures[i], &all[i]);
@@ -249,7 +258,7 @@ static int fit_sampled(struct gwa_durations *d)
     return 0;
 }
 
-/* ---- signatures without samples: by their function's other launch shapes -------------------- */
+/* ---- signatures without samples: by their function's other launch shapes ------------ */
 
 struct name { /* weighted by samples; x: threads of the grid */
     double n, x, y, xx, xy;
@@ -335,17 +344,14 @@ static int fit_others(struct gwa_durations *d)
     for (size_t i = 0; i < d->signatures_count && !rc; i++) {
         struct gwt_signature_info info;
         struct signature *s = &d->signatures[i];
-        if (!(s->launches || s->pairs.n || s->node) ||
-            !gwt_signature(d->trace, (uint32_t)i, &info))
+        if (!(s->launches || s->pairs.n || s->node) || !gwt_signature(d->trace, (uint32_t)i, &info))
             continue;
         s->comm = is_comm(info.name);
-        if (!s->pairs.n || !info.name)
+        if (!s->pairs.n || !info.name || info.name_id >= GWA_TIMED_MAX)
             continue;
         rc = gwa_grow((void **)&names, &count, info.name_id, sizeof(*names));
         if (!rc)
             add_to_name(&names[info.name_id], threads_of(&info), s);
-        else if (rc == -ERANGE)
-            rc = 0;
     }
     for (size_t i = 0; i < d->signatures_count && !rc; i++) {
         struct gwt_signature_info info;
@@ -361,181 +367,37 @@ static int fit_others(struct gwa_durations *d)
     return rc;
 }
 
-/* ---- copies ----------------------------------------------------------------------------- */
+/* ---- what is asked for, by key ------------------------------------------------------ */
 
-static void fit_rates(struct gwa_durations *d)
+/* Groups at the level that their signature uses and above it, and copies of one size. */
+static bool is_asked_for(const struct gwa_durations *d, const struct group *g)
 {
-    static const double per_lane[] = {0.2, 0.2, 0.4, 0.77, 1.56, 3.45, 6.9};
-    const char *name;
-    double pcie = 20;
-    for (unsigned i = 0; i < 256; i++) {
-        const struct gwt_def_device *device = gwt_device(d->trace, i, &name);
-        if (!device)
+    return g->key && (g->level ? g->level <= d->signatures[g->owner].level : g->pairs.n >= 2);
+}
+
+static int collect(struct gwa_durations *d)
+{
+    const struct groups *g = &d->groups;
+    size_t n = 0;
+    for (size_t i = 0; i < g->room; i++)
+        n += is_asked_for(d, &g->slots[i]);
+    for (d->found_room = 64; d->found_room < 2 * n;)
+        d->found_room *= 2;
+    d->found = calloc(d->found_room, sizeof(*d->found));
+    if (!d->found)
+        return -ENOMEM;
+    for (size_t i = 0; i < g->room; i++) {
+        const struct group *one = &g->slots[i];
+        if (!is_asked_for(d, one))
             continue;
-        if (device->pcie_gen && device->pcie_gen < sizeof(per_lane) / sizeof(*per_lane) &&
-            device->pcie_width)
-            pcie = per_lane[device->pcie_gen] * device->pcie_width;
-        break;
-    }
-    d->rate[GWT_SAMPLE_H2D] = d->rate[GWT_SAMPLE_D2H] = pcie;
-    d->rate[GWT_SAMPLE_D2D] = 1000;
-    d->rate[GWT_SAMPLE_MEMSET] = 1500;
-}
-
-static void fit_curves(struct gwa_durations *d)
-{
-    for (unsigned class = 0; class < GWT_SAMPLE_CLASS_COUNT; class++) {
-        for (unsigned i = 0; i < BUCKETS; i++) {
-            const struct bucket *b = &d->copies[class][i];
-            if (!b->pairs.n)
-                continue;
-            double n = (double)b->pairs.n, ns = duration(d, class, b->pairs.mean);
-            double variance = (b->pairs.m2 + PRIOR * 0.0025 * ns * ns) / (n - 1 + PRIOR);
-            d->curves[class][d->points[class]++] = (struct point){
-                .bytes = b->bytes, .ns = ns, .error = sqrt(variance / n), .spread = sqrt(variance)};
-        }
-    }
-}
-
-static struct gwa_duration one_copy(const struct gwa_durations *d, unsigned class, double bytes)
-{
-    const struct point *p = d->curves[class];
-    size_t n = d->points[class], i = 0;
-    if (!n) {
-        double ns = 1300 + bytes / d->rate[class];
-        return (struct gwa_duration){.ns = ns, .error = 0.3 * ns, .spread = 0.3 * ns};
-    }
-    while (i < n && p[i].bytes <= bytes)
-        i++;
-    double ns;
-    if (!i) {
-        ns = p[0].ns - (p[0].bytes - bytes) / d->rate[class];
-        if (ns < p[0].ns / 2)
-            ns = p[0].ns / 2;
-    } else if (i == n) {
-        i = n - 1;
-        /* what was measured at 1 MiB and above holds for more bytes too */
-        ns = p[i].bytes >= 1 << 20 ? p[i].ns * bytes / p[i].bytes
-                                   : p[i].ns + (bytes - p[i].bytes) / d->rate[class];
-    } else {
-        double share = (bytes - p[i - 1].bytes) / (p[i].bytes - p[i - 1].bytes);
-        ns = p[i - 1].ns + share * (p[i].ns - p[i - 1].ns);
-    }
-    double scale = ns / p[i].ns;
-    bool near = bytes >= p[i].bytes / 2 && bytes <= p[i].bytes * 2;
-    return (struct gwa_duration){.ns = ns,
-                                 .error = (near ? 1 : 3) * scale * p[i].error,
-                                 .spread = scale * p[i].spread,
-                                 .own = near};
-}
-
-/* Copies of this very size decide if they were sampled. */
-static struct gwa_duration of_size(const struct gwa_durations *d, unsigned class, uint64_t bytes)
-{
-    struct gwa_duration out = one_copy(d, class, (double)bytes);
-    const struct group *g =
-        gwa_durations_group(&d->groups, gwa_durations_size_key(class, bytes));
-    if (g && g->pairs.n >= 2) {
-        out.ns = duration(d, class, g->pairs.mean);
-        out.own = true;
-    }
-    return out;
-}
-
-static const uint8_t class_of[GWT_DIR_COUNT] = {
-    [GWT_DIR_UNKNOWN] = GWT_SAMPLE_D2D, [GWT_H2D] = GWT_SAMPLE_H2D, [GWT_D2H] = GWT_SAMPLE_D2H,
-    [GWT_D2D] = GWT_SAMPLE_D2D,         [GWT_P2P] = GWT_SAMPLE_D2D, [GWT_H2H] = GWT_SAMPLE_H2D,
-};
-
-struct gwa_duration gwa_durations_copy(const struct gwa_durations *d, unsigned direction,
-                                       uint64_t bytes, uint64_t copies)
-{
-    unsigned class = class_of[direction < GWT_DIR_COUNT ? direction : (unsigned)GWT_DIR_UNKNOWN];
-    if (copies <= 1)
-        return of_size(d, class, bytes);
-    struct gwa_duration out = of_size(d, class, bytes / copies);
-    out.ns *= (double)copies;
-    out.error *= (double)copies;
-    out.spread *= sqrt((double)copies);
-    return out;
-}
-
-struct gwa_duration gwa_durations_memset(const struct gwa_durations *d, uint64_t bytes)
-{
-    return of_size(d, GWT_SAMPLE_MEMSET, bytes);
-}
-
-/* ---- graphs ------------------------------------------------------------------------------ */
-
-static int mark_nodes(struct gwa_durations *d)
-{
-    for (size_t i = 0; i < d->graphs_count; i++) {
-        struct gwt_graph_info info;
-        if (!d->graphs[i].launches || !gwt_graph(d->trace, (uint32_t)i, &info))
-            continue;
-        for (uint32_t k = 0; k < info.graph->items; k++) {
-            if (info.items[k].kind != GWT_LAUNCH)
-                continue;
-            uint32_t id = info.items[k].signature;
-            int rc = gwa_grow((void **)&d->signatures, &d->signatures_count, id,
-                              sizeof(*d->signatures));
-            if (!rc)
-                d->signatures[id].node = true;
-            else if (rc != -ERANGE)
-                return rc;
-        }
+        size_t at = (size_t)(one->key >> 8) & (d->found_room - 1);
+        while (d->found[at].key)
+            at = (at + 1) & (d->found_room - 1);
+        d->found[at] = (struct found){
+            .key = one->key,
+            .ns = one->level ? one->ns : gwa_durations_ns(d, one->owner, one->pairs.mean)};
     }
     return 0;
-}
-
-/* One after another: what a launch runs, and the gaps between. */
-static struct gwa_duration by_nodes(const struct gwa_durations *d, uint32_t id)
-{
-    struct gwa_duration sum = {0};
-    struct gwt_graph_info info;
-    uint64_t nodes = 0;
-    if (!gwt_graph(d->trace, id, &info))
-        return d->unknown;
-    for (uint32_t i = 0; i < info.graph->items; i++) {
-        const struct gwt_graph_item *item = &info.items[i];
-        double count = item->count;
-        struct gwa_duration one = {0};
-        if (!item->count)
-            continue;
-        if (item->kind == GWT_LAUNCH)
-            one = gwa_durations_signature(d, item->signature);
-        else if (item->kind == GWT_COPY)
-            one = gwa_durations_copy(d, item->direction, item->bytes / item->count, 1);
-        else if (item->kind == GWT_MEMSET)
-            one = gwa_durations_memset(d, item->bytes / item->count);
-        else
-            continue;
-        nodes += item->count;
-        sum.ns += count * one.ns;
-        sum.error += count * one.error;
-        sum.spread += sqrt(count) * one.spread;
-    }
-    if (!nodes)
-        return (struct gwa_duration){.ns = FLOOR_NS, .error = FLOOR_NS};
-    sum.ns += (double)(nodes - 1) * GWA_GRAPH_GAP_NS;
-    sum.error += (double)(nodes - 1) * GWA_GRAPH_GAP_NS / 2;
-    return sum;
-}
-
-static void fit_graphs(struct gwa_durations *d)
-{
-    for (size_t i = 0; i < d->graphs_count; i++) {
-        struct graph *g = &d->graphs[i];
-        if (!g->pairs.n) {
-            if (g->launches)
-                g->estimate = by_nodes(d, (uint32_t)i);
-            continue;
-        }
-        double n = (double)g->pairs.n, ns = duration(d, GWT_SAMPLE_GRAPH, g->pairs.mean);
-        double variance = (g->pairs.m2 + PRIOR * 0.0025 * ns * ns) / (n - 1 + PRIOR);
-        g->estimate = (struct gwa_duration){
-            .ns = ns, .error = sqrt(variance / n), .spread = sqrt(variance), .own = true};
-    }
 }
 
 int gwa_durations_fit(struct gwa_durations *d)
@@ -543,13 +405,12 @@ int gwa_durations_fit(struct gwa_durations *d)
     int rc;
     memset(d->streams, 0, 65536 * sizeof(*d->streams));
     fit_constants(d);
-    fit_rates(d);
-    fit_curves(d);
-    if ((rc = mark_nodes(d)) || (rc = fit_sampled(d)))
+    gwa_durations_fit_copies(d);
+    if ((rc = gwa_durations_mark_nodes(d)) || (rc = fit_sampled(d)))
         return rc;
     estimate_unknown(d);
-    if ((rc = fit_others(d)))
+    if ((rc = collect(d)) || (rc = fit_others(d)))
         return rc;
-    fit_graphs(d);
+    gwa_durations_fit_graphs(d);
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Between durations.c (gathering) and durations_fit.c (estimating). */
+/* Between durations.c (gathering and answering), durations_fit.c (kernels) and
+ * durations_copies.c (copies, memsets, graphs). */
 #ifndef GWA_DURATIONS_INTERNAL_H
 #define GWA_DURATIONS_INTERNAL_H
 
@@ -24,11 +25,18 @@ struct group {
     uint64_t key; /* 0: empty */
     uint64_t parent;
     uint32_t owner; /* signature; copies: class */
-    uint8_t level;  /* 1: by the operation before; 2: by GWA_CONTEXT of them; 0: copies of a size */
+    uint8_t
+        level; /* 1: by the operation before; 2: by the newest GWA_CONTEXT; 0: copies of a size */
     struct stat pairs;
     double ns; /* expected */
     /* while fitting: its mean, how far it is believed, and the same summed over its children */
     double mean, trust, inner, inner_trust;
+};
+
+/* After the fit: what is asked for, close together. */
+struct found {
+    uint64_t key; /* 0: empty */
+    double ns;
 };
 
 struct groups { /* open addressing */
@@ -40,8 +48,9 @@ struct signature {
     struct stat pairs;
     uint64_t launches;
     struct gwa_duration estimate;
-    double elsewhere; /* ns, in a place of which there is no sample */
-    uint8_t level; /* of the groups that tell its operations apart; 0: none do */
+    double elsewhere; /* ns, in a place of which there is no sample ... */
+    double apart;     /* ... and how far places are apart */
+    uint8_t level;    /* of the groups that tell its operations apart; 0: none do */
     bool comm;
     bool node; /* in a graph */
 };
@@ -75,7 +84,7 @@ struct early {
     bool used;
 };
 
-#define PLACES 65536u /* direct mapped: the newest launches */
+#define PLACES 16384u /* direct mapped: the newest launches */
 #define EARLY  4096u
 
 struct constant {
@@ -91,6 +100,8 @@ struct gwa_durations {
     struct bucket copies[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
     struct constant constants[GWT_SAMPLE_CLASS_COUNT];
     struct groups groups;
+    struct found *found; /* open addressing, found_room a power of two */
+    size_t found_room;
     struct gwa_context *streams;
     struct place *places;
     struct early *early;
@@ -112,6 +123,27 @@ struct keys {
 struct keys gwa_durations_keys(uint32_t op, const struct gwa_context *c);
 uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes);
 struct group *gwa_durations_group(const struct groups *g, uint64_t key);
+const struct found *gwa_durations_found(const struct gwa_durations *d, uint64_t key);
 unsigned gwa_durations_bucket(uint64_t bytes);
+
+/* ---- fitting ---- */
+
+#define FLOOR_NS 32 /* the device's timer moves in such steps */
+
+/* Samples that a variance is supposed to rest on before its own count. */
+#define PRIOR 2
+
+/* What lies between a pair's events, given how long the pair took. */
+double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns);
+/* durations_copies.c */
+void gwa_durations_fit_copies(struct gwa_durations *d);
+int gwa_durations_mark_nodes(struct gwa_durations *d);
+void gwa_durations_fit_graphs(struct gwa_durations *d);
+
+/* Of a mean over n samples; the fewer, the less their variance says. */
+static inline double standard_error(double variance, double n)
+{
+    return __builtin_sqrt(variance / n * (1 + 2 / n));
+}
 
 #endif

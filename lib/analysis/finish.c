@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct gwa_times times(const struct gwa_hist *h)
+struct gwa_times gwa_times_us(const struct gwa_hist *h)
 {
     return (struct gwa_times){
         .mean = gwa_hist_mean(h) / 1e3,
@@ -56,7 +56,7 @@ static int finish_apis(const struct gwa_tally *t, struct gwa_process *p)
                                 .ms = (double)a->ns / 1e6,
                                 .us = {NAN, NAN, NAN, NAN}};
         if (a->hist)
-            out->us = times(a->hist);
+            out->us = gwa_times_us(a->hist);
     }
     qsort(p->apis, p->apis_count, sizeof(*p->apis), by_kind_and_calls);
     return 0;
@@ -71,7 +71,7 @@ static int finish_launches(const struct gwa_tally *t, struct gwa_process *p)
     for (unsigned i = 0; i < GWA_APIS; i++)
         if (t->apis[i].hist)
             gwa_hist_merge(all, t->apis[i].hist);
-    l->api_us = times(all);
+    l->api_us = gwa_times_us(all);
     free(all);
 
     for (size_t i = 0; i < p->apis_count; i++) {

@@ -6,25 +6,22 @@
 
 #define CELL_NS 166666667
 
-int gwa_queue_push(struct gwa_queue *q, const struct gwa_piece *piece)
+struct gwa_piece *gwa_queue_grow(struct gwa_queue *q)
 {
-    if (q->count == q->room) {
-        size_t room = q->room ? q->room * 2 : 64;
-        struct gwa_piece *grown = malloc(room * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        for (size_t i = 0; i < q->count; i++)
-            grown[i] = *gwa_queue_at(q, i);
-        free(q->ring);
-        q->ring = grown;
-        q->first = 0;
-        q->room = room;
-    }
-    *gwa_queue_at(q, q->count++) = *piece;
-    return 0;
+    size_t room = q->room ? q->room * 2 : 64;
+    struct gwa_piece *grown = malloc(room * sizeof(*grown));
+    if (!grown)
+        return NULL;
+    for (size_t i = 0; i < q->count; i++)
+        grown[i] = *gwa_queue_at(q, i);
+    free(q->ring);
+    q->ring = grown;
+    q->first = 0;
+    q->room = room;
+    return gwa_queue_at(q, q->count++);
 }
 
-/* ---- sums ------------------------------------------------------------------------------ */
+/* ---- sums --------------------------------------------------------------------------- */
 
 static enum gwa_band band_of(double ns)
 {
@@ -59,6 +56,8 @@ static void add_sums(struct gwa_sums *to, const struct gwa_sums *from)
 
 static void mark_cells(const struct gwa_sweep *s, struct gwa_cells *cells, int64_t from, int64_t to)
 {
+    if (to < s->first + (cells->last + 1) * CELL_NS)
+        return;
     int64_t a = (from - s->first) / CELL_NS, b = (to - s->first) / CELL_NS;
     if (a <= cells->last)
         a = cells->last + 1;
@@ -68,7 +67,7 @@ static void mark_cells(const struct gwa_sweep *s, struct gwa_cells *cells, int64
     }
 }
 
-/* ---- walking ---------------------------------------------------------------------------- */
+/* ---- walking ------------------------------------------------------------------------ */
 
 static int64_t reach(const struct gwa_sweep *s)
 {
@@ -96,26 +95,31 @@ static void drop_ended(struct gwa_sweep *s, int64_t now)
             i++;
 }
 
-/* [from, to), during which nothing begins or ends. */
-static void book(struct gwa_sweep *s, struct gwa_sums *sums, int64_t from, int64_t to)
+static void book_idle(struct gwa_sums *sums, int64_t from, int64_t to)
 {
     double ns = (double)(to - from);
-    unsigned running = 0, first = GWA_ACTIVITIES;
-    for (unsigned i = GWA_ACTIVITIES; i-- > 0;)
-        if (s->end[i] > from) {
-            running++;
-            first = i;
-        }
     sums->wall += ns;
-    if (first == GWA_ACTIVITIES) {
-        sums->idle += ns;
-        sums->band[band_of(ns)] += ns;
+    sums->idle += ns;
+    sums->band[band_of(ns)] += ns;
+    if (sums->gaps_count < GWA_GAPS || to - from > sums->gaps[GWA_GAPS - 1].ns)
         add_gap(sums, (struct gwa_gap){.start = from, .ns = to - from});
+}
+
+/* [from, to), during which nothing begins or ends. running: bits of what does. */
+static void book(struct gwa_sweep *s, struct gwa_sums *sums, unsigned running, int64_t from,
+                 int64_t to)
+{
+    if (!running) {
+        book_idle(sums, from, to);
         return;
     }
-    double hollow = running == 1 ? (double)s->hollow[first] * ns : 0;
-    sums->time[first] += ns - hollow;
-    if (hollow > 0) {
+    double ns = (double)(to - from);
+    unsigned first = (unsigned)__builtin_ctz(running);
+    sums->wall += ns;
+    sums->time[first] += ns;
+    if (s->hollow[first] > 0 && running == 1u << first) {
+        double hollow = (double)s->hollow[first] * ns;
+        sums->time[first] -= hollow;
         sums->idle += hollow;
         sums->band[band_of((double)s->hollow_ns[first])] += hollow;
     }
@@ -128,23 +132,28 @@ static void advance(struct gwa_sweep *s, int64_t to, bool continues)
 {
     while (s->now < to) {
         int64_t next = to;
-        struct gwa_sums *sums = &s->pending;
-        for (unsigned i = 0; i < GWA_ACTIVITIES; i++)
-            if (s->end[i] > s->now && s->end[i] < next)
+        unsigned running = 0;
+        struct gwa_sums *sums = &s->sums;
+        for (unsigned i = 0; i < GWA_ACTIVITIES; i++) {
+            if (s->end[i] <= s->now)
+                continue;
+            running |= 1u << i;
+            if (s->end[i] < next)
                 next = s->end[i];
+        }
         for (size_t i = 0; i < s->active_count; i++)
             if (s->active[i].end > s->now && s->active[i].end < next)
                 next = s->active[i].end;
-        if (s->open && s->window_end > s->now) {
-            if (s->window_end < next)
-                next = s->window_end;
-            sums = &s->sums;
-        } else if (continues && !s->has_pending) {
-            sums = &s->sums;
-        } else {
-            s->has_pending = true;
+        if (!continues || s->has_pending) {
+            if (s->open && s->window_end > s->now) {
+                if (s->window_end < next)
+                    next = s->window_end;
+            } else {
+                s->has_pending = true;
+                sums = &s->pending;
+            }
         }
-        book(s, sums, s->now, next);
+        book(s, sums, running, s->now, next);
         s->now = next;
         if (s->active_count)
             drop_ended(s, next);
@@ -166,52 +175,59 @@ static void begin(struct gwa_sweep *s, int64_t start)
     s->cells.last = s->kernel_cells.last = -1;
 }
 
-static void take(struct gwa_sweep *s, const struct gwa_piece *piece)
+/* The window's part in a piece from `start` on. */
+static void widen_window(struct gwa_sweep *s, const struct gwa_piece *p, int64_t start,
+                         bool continues)
 {
-    struct gwa_piece p = *piece;
-    if (!s->begun)
-        begin(s, p.start);
-    bool continues = p.inside && s->open && p.interval == s->interval;
-    if (p.start < s->now) {
-        if (p.inside) {
-            s->late++;
-            s->late_ns += (double)((p.end < s->now ? p.end : s->now) - p.start);
+    if (continues) {
+        if (s->has_pending) {
+            add_sums(&s->sums, &s->pending);
+            forget_pending(s);
         }
-        p.start = s->now;
-        if (p.end < p.start)
-            p.end = p.start;
-    }
-    advance(s, p.start, continues);
-    if (continues && s->has_pending) {
-        add_sums(&s->sums, &s->pending);
-        forget_pending(s);
-    } else if (p.inside && !continues) {
+    } else {
         forget_pending(s);
         s->open = true;
-        s->interval = p.interval;
-        s->window_start = s->window_end = p.start;
+        s->interval = p->interval;
+        s->window_end = start;
     }
-    if (p.inside) {
-        mark_cells(s, &s->cells, s->window_end < p.start ? s->window_end : p.start, p.end);
-        if (p.activity != GWA_COPY)
-            mark_cells(s, &s->kernel_cells, p.start, p.end);
-        if (p.end > s->window_end)
-            s->window_end = p.end;
+    mark_cells(s, &s->cells, s->window_end < start ? s->window_end : start, p->end);
+    if (p->activity != GWA_COPY)
+        mark_cells(s, &s->kernel_cells, start, p->end);
+    if (p->end > s->window_end)
+        s->window_end = p->end;
+}
+
+static void take(struct gwa_sweep *s, const struct gwa_piece *p)
+{
+    if (!s->begun)
+        begin(s, p->start);
+    bool continues = p->inside && s->open && p->interval == s->interval;
+    int64_t start = p->start, end = p->end;
+    if (start < s->now) {
+        if (p->inside) {
+            s->late++;
+            s->late_ns += (double)((end < s->now ? end : s->now) - start);
+        }
+        start = s->now;
+        if (end < start)
+            end = start;
     }
-    unsigned a = p.activity;
-    bool alone = s->end[a] <= p.start;
-    s->hollow[a] = alone ? p.hollow : 0;
-    s->hollow_ns[a] = p.hollow_ns;
-    if (p.end > s->end[a])
-        s->end[a] = p.end;
-    if (p.moved) {
-        p.moved->busy_ns += (double)(piece->end - piece->start);
-        if (s->active_count < GWA_ACTIVE && p.end > p.start)
-            s->active[s->active_count++] = (struct gwa_active){.end = p.end, .moved = p.moved};
+    advance(s, start, continues);
+    if (p->inside)
+        widen_window(s, p, start, continues);
+    unsigned a = p->activity;
+    s->hollow[a] = s->end[a] <= start ? p->hollow : 0;
+    s->hollow_ns[a] = p->hollow_ns;
+    if (end > s->end[a])
+        s->end[a] = end;
+    if (p->moved) {
+        p->moved->busy_ns += (double)(p->end - p->start);
+        if (s->active_count < GWA_ACTIVE && end > start)
+            s->active[s->active_count++] = (struct gwa_active){.end = end, .moved = p->moved};
     }
 }
 
-/* ---- merging ------------------------------------------------------------------------------ */
+/* ---- merging ------------------------------------------------------------------------ */
 
 static int64_t head(struct gwa_queue *const *queues, uint32_t i)
 {
@@ -236,8 +252,8 @@ static void sift(struct gwa_queue *const *queues, uint32_t *heap, size_t count, 
     heap[i] = moving;
 }
 
-void gwa_sweep(struct gwa_sweep *s, struct gwa_queue *const *queues, size_t count, uint32_t *scratch,
-               int64_t until)
+void gwa_sweep(struct gwa_sweep *s, struct gwa_queue *const *queues, size_t count,
+               uint32_t *scratch, int64_t until)
 {
     size_t n = 0;
     for (size_t i = 0; i < count; i++)

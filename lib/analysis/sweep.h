@@ -20,7 +20,7 @@ enum gwa_activity { GWA_COMPUTE, GWA_COMM, GWA_COPY, GWA_ACTIVITIES };
 /* Gaps by length; a gap of exactly 100 or 10 us counts as 10 to 100 us. */
 enum gwa_band { GWA_OVER_100US, GWA_10_TO_100US, GWA_UNDER_10US, GWA_BANDS };
 
-#define GWA_GAPS 10
+#define GWA_GAPS 10 /* that are kept */
 
 /* Time that copies of one kind took, in or out of a window. */
 struct gwa_moved {
@@ -30,15 +30,16 @@ struct gwa_moved {
 
 struct gwa_piece { /* one operation */
     int64_t start, end;
-    int64_t lower;          /* it cannot have started before, whatever its stream did */
-    int64_t entry;          /* of the call that submitted it */
+    int64_t lower;           /* it cannot have started before, whatever its stream did */
+    int64_t entry;           /* of the call that submitted it */
     struct gwa_moved *moved; /* COPY: where its time is added; may be NULL */
-    uint32_t interval;      /* of the range, if inside */
-    uint8_t activity;       /* enum gwa_activity */
-    bool inside;            /* submitted in the range */
-    bool adjoins;           /* may start where its predecessor ends, without a gap */
-    float hollow;           /* share of it that is gaps between a graph's nodes ... */
-    float hollow_ns;        /* ... each so long */
+    uint32_t interval;       /* of the range, if inside */
+    uint8_t activity;        /* enum gwa_activity */
+    bool inside;             /* submitted in the range */
+    uint8_t follows;         /* how its stream goes on to it; not the sweep's business */
+    int32_t gap;             /* ns between its predecessor's end and its start, at least */
+    float hollow;            /* share of it that is gaps between a graph's nodes ... */
+    float hollow_ns;         /* ... each so long */
 };
 
 struct gwa_queue { /* of a stream: those not swept yet */
@@ -51,8 +52,13 @@ static inline struct gwa_piece *gwa_queue_at(const struct gwa_queue *q, size_t i
     return &q->ring[(q->first + i) & (q->room - 1)];
 }
 
-/* post: 0 or -ENOMEM. */
-int gwa_queue_push(struct gwa_queue *q, const struct gwa_piece *piece);
+/* post: a place for one more at the end, NULL without memory. */
+struct gwa_piece *gwa_queue_grow(struct gwa_queue *q);
+
+static inline struct gwa_piece *gwa_queue_add(struct gwa_queue *q)
+{
+    return q->count < q->room ? gwa_queue_at(q, q->count++) : gwa_queue_grow(q);
+}
 
 struct gwa_gap {
     int64_t start;
@@ -87,7 +93,7 @@ struct gwa_sweep {
     size_t active_count;
     bool begun, open;
     uint32_t interval;
-    int64_t first, window_start, window_end;
+    int64_t first, window_end;
     struct gwa_sums sums;    /* inside windows */
     struct gwa_sums pending; /* since window_end: inside only if the window goes on */
     bool has_pending;
@@ -98,8 +104,8 @@ struct gwa_sweep {
 
 /* Takes the pieces that start before `until` from the queues and sweeps over them.
  * queues: pointers to `count` of them; scratch: room for as many indices. */
-void gwa_sweep(struct gwa_sweep *s, struct gwa_queue *const *queues, size_t count, uint32_t *scratch,
-               int64_t until);
+void gwa_sweep(struct gwa_sweep *s, struct gwa_queue *const *queues, size_t count,
+               uint32_t *scratch, int64_t until);
 /* After the last piece. */
 void gwa_sweep_finish(struct gwa_sweep *s);
 

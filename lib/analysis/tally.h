@@ -7,6 +7,7 @@
 #include "hist.h"
 #include "idle.h"
 #include "ranges.h"
+#include "timeline.h"
 
 #define GWA_APIS      65536u
 #define GWA_STREAMS   65536u
@@ -63,6 +64,8 @@ struct gwa_tally {
     struct gwt_trace *trace;
     struct gwa_ranges ranges;
     struct gwa_idle *idle;
+    struct gwa_durations *durations;
+    struct gwa_timeline *timeline; /* NULL: the recording holds no samples */
     struct gwa_api_tally *apis;
     struct gwa_stream_tally *streams;
     struct gwa_thread_tally *threads; /* by thread id */
@@ -78,6 +81,9 @@ int gwa_tally_event(struct gwa_tally *t, const struct gwt_event *e);
 /* The device's memory was held as last reported until `until`. */
 void gwa_tally_held(struct gwa_tally *t, struct gwa_device_tally *d, int64_t until);
 void gwa_tally_free(struct gwa_tally *t);
+
+/* A histogram of ns in us. */
+struct gwa_times gwa_times_us(const struct gwa_hist *h);
 
 /* From the tally to the result. Each returns 0 or -ENOMEM. */
 int gwa_finish_calls(struct gwa_tally *t, struct gwa_process *p);

@@ -23,18 +23,30 @@
 /* On an H200 without a profiler; under one, calls last longer and starts follow sooner. */
 #define GWA_START_NS 2300
 #define GWA_GAP_NS   700
+/* From one engine to another, and from a stream to one that waits for it. */
+#define GWA_HANDOVER_NS 1400
 
+/* What blocking calls can tell of a run: the time from the end of the work to the return of the
+ * call that waits for it, the gap between operations of a stream, and the hand-over. */
+enum gwa_unknown { GWA_WAKE, GWA_GAP, GWA_HANDOVER, GWA_UNKNOWNS };
+
+/* What is not known before a run; 0: as usual. */
 struct gwa_model {
-    double start_ns; /* from a call's return to the start on an idle device; 0: GWA_START_NS */
-    double gap_ns;   /* between kernels of a stream; 0: GWA_GAP_NS */
-    bool fixed;      /* not to be calibrated in the run */
+    double start_ns; /* from a call's return to the start on an idle device */
+    double ns[GWA_UNKNOWNS];
+    bool fixed; /* not to be learnt in the run */
+    /* learnt so far: how far waking up scatters, and how well the means are known */
+    double wake_spread_ns, wake_weight, wake_sum;
+    double variance[GWA_UNKNOWNS][GWA_UNKNOWNS];
 };
 
 /* Launches of one signature, or of one graph, inside the range. */
 struct gwa_ran {
     uint64_t count;
     double ns;
-    double graph_ns; /* signatures: of those inside graphs */
+    /* signatures: of those inside graphs */
+    uint64_t graph_count;
+    double graph_ns;
 };
 
 struct gwa_timeline_device {
@@ -45,11 +57,11 @@ struct gwa_timeline_device {
     size_t signatures_count;
     struct gwa_ran *graphs;
     size_t graphs_count;
-    double ns, own_ns;            /* of all operations; of those that rest on own samples */
-    double kernels;               /* whose duration may be off together */
-    double error2;                /* square of the standard error of `ns` */
-    double anchors, residual_ns;  /* blocking calls that waited; sum of what the model missed */
-    double excess_ns;             /* of that, beyond what waking up explains */
+    double ns, own_ns;           /* of all operations; of those that rest on own samples */
+    double kernels;              /* whose duration may be off together */
+    double error2;               /* square of the standard error of `ns` */
+    double anchors, residual_ns; /* blocking calls that waited; sum of what the model missed */
+    double excess_ns;            /* of that, beyond what waking up explains */
 };
 
 struct gwa_timeline;
@@ -71,6 +83,11 @@ const struct gwa_timeline_device *gwa_timeline_of(const struct gwa_timeline *t, 
  * device, 1 pinned, 2 pageable, as in enum gwa_memory. */
 const struct gwa_moved *gwa_timeline_moved(const struct gwa_timeline *t, unsigned stream,
                                            unsigned direction, unsigned memory);
+/* Union of its operations, ns. */
+static inline double gwa_timeline_busy(const struct gwa_timeline_device *d)
+{
+    return d->sweep.sums.wall - d->sweep.sums.idle;
+}
 /* As calibrated at the end. */
 struct gwa_model gwa_timeline_model(const struct gwa_timeline *t);
 

@@ -2,62 +2,79 @@
 #include "timeline_internal.h"
 #include "grow.h"
 
-/* Of the time that a graph takes, what goes by between its nodes: where all of them have samples
- * of their own, what is left of the whole; else the usual gap. */
+#include <math.h>
+
+/* Time of a graph's nodes, one after another. */
+struct nodes {
+    double count, kernels, comm, ns;
+    bool own; /* all rest on samples of their own */
+};
+
+static void add_node(const struct gwa_timeline *t, const struct gwt_graph_item *item,
+                     struct nodes *sum)
+{
+    struct gwa_duration one;
+    if (item->kind == GWT_LAUNCH) {
+        one = gwa_durations_signature(t->durations, item->signature);
+        sum->kernels += item->count;
+        if (gwa_durations_is_comm(t->durations, item->signature))
+            sum->comm += item->count;
+    } else if (item->kind == GWT_COPY) {
+        one = gwa_durations_copy(t->durations, item->direction, item->bytes / item->count, 1);
+    } else if (item->kind == GWT_MEMSET) {
+        one = gwa_durations_memset(t->durations, item->bytes / item->count);
+    } else {
+        return;
+    }
+    sum->count += item->count;
+    sum->ns += item->count * one.ns;
+    sum->own &= one.own;
+}
+
+/* Of the time that a graph takes, what goes by between its nodes: what they leave of the whole
+ * where all of them have samples of their own; else the usual gap. Nodes that take longer than
+ * the whole run side by side: no gap is known then. */
 static struct shape shape_of(const struct gwa_timeline *t, uint32_t graph)
 {
-    struct shape out = {.known = true, .activity = GWA_COMPUTE};
+    struct shape out = {.known = true, .activity = GWA_COMPUTE, .end = {.at = NEVER}};
+    struct nodes sum = {.own = true};
     struct gwt_graph_info info;
-    double nodes = 0, comm = 0, kernels = 0, inside = 0;
-    bool own = true;
     if (!gwt_graph(t->trace, graph, &info))
         return out;
-    for (uint32_t i = 0; i < info.graph->items; i++) {
-        const struct gwt_graph_item *item = &info.items[i];
-        double count = item->count;
-        if (item->kind == GWT_LAUNCH) {
-            struct gwa_duration one = gwa_durations_signature(t->durations, item->signature);
-            inside += count * one.ns;
-            own &= one.own;
-            kernels += count;
-            if (gwa_durations_is_comm(t->durations, item->signature))
-                comm += count;
-        } else if (item->kind == GWT_COPY || item->kind == GWT_MEMSET) {
-            own = false;
-        } else {
-            continue;
-        }
-        nodes += count;
-    }
-    if (!kernels)
+    for (uint32_t i = 0; i < info.graph->items; i++)
+        if (info.items[i].count)
+            add_node(t, &info.items[i], &sum);
+    if (!(sum.kernels > 0))
         out.activity = GWA_COPY;
-    else if (comm == kernels)
+    else if (sum.comm >= sum.kernels)
         out.activity = GWA_COMM;
-    if (nodes < 2)
+    if (sum.count < 2)
         return out;
     double whole = gwa_durations_graph(t->durations, graph).ns;
-    double between = own ? whole - inside : (nodes - 1) * GWA_GRAPH_GAP_NS;
-    if (between > 2 * (nodes - 1) * GWA_GRAPH_GAP_NS)
-        between = 2 * (nodes - 1) * GWA_GRAPH_GAP_NS;
-    if (between > whole / 2)
-        between = whole / 2;
+    double usual = (sum.count - 1) * GWA_GRAPH_GAP_NS;
+    double between = whole - sum.ns;
+    if (!sum.own && between > 0)
+        between = usual;
+    between = fmin(between, fmin(2 * usual, whole / 2));
     if (between > 0) {
         out.hollow = (float)(between / whole);
-        out.hollow_ns = (float)(between / (nodes - 1));
+        out.hollow_ns = (float)(between / (sum.count - 1));
     }
     return out;
 }
 
-struct shape gwa_timeline_shape(struct gwa_timeline *t, uint32_t graph)
+struct shape *gwa_timeline_shape(struct gwa_timeline *t, uint32_t graph, struct shape *unknown)
 {
-    if (gwa_grow((void **)&t->shapes, &t->shapes_count, graph, sizeof(*t->shapes)))
-        return shape_of(t, graph);
-    if (!t->shapes[graph].known)
-        t->shapes[graph] = shape_of(t, graph);
-    return t->shapes[graph];
+    struct shape *s = unknown;
+    if (graph < GWA_TIMED_MAX &&
+        !gwa_grow((void **)&t->shapes, &t->shapes_count, graph, sizeof(*t->shapes)))
+        s = &t->shapes[graph];
+    if (s == unknown || !s->known)
+        *s = shape_of(t, graph);
+    return s;
 }
 
-/* ---- graphs' time, by their nodes ------------------------------------------------------------ */
+/* ---- graphs' time, by their nodes --------------------------------------------------- */
 
 static int share_out(const struct gwa_timeline *t, struct gwa_timeline_device *out, uint32_t graph)
 {
@@ -76,14 +93,13 @@ static int share_out(const struct gwa_timeline *t, struct gwa_timeline_device *o
     double share = ran->ns * (1 - (double)shape.hollow) / inside;
     for (uint32_t i = 0; i < info.graph->items; i++) {
         uint32_t id = info.items[i].signature;
-        if (info.items[i].kind != GWT_LAUNCH)
+        if (info.items[i].kind != GWT_LAUNCH || id >= GWA_TIMED_MAX)
             continue;
         int rc = gwa_grow((void **)&out->signatures, &out->signatures_count, id,
                           sizeof(*out->signatures));
-        if (rc == -ERANGE)
-            continue;
         if (rc)
             return rc;
+        out->signatures[id].graph_count += ran->count * info.items[i].count;
         out->signatures[id].graph_ns +=
             share * info.items[i].count * gwa_durations_signature(t->durations, id).ns;
     }
@@ -95,7 +111,7 @@ static int share_out(const struct gwa_timeline *t, struct gwa_timeline_device *o
 static void add_errors(const struct gwa_timeline *t, struct device *d)
 {
     struct gwa_timeline_device *out = &d->out;
-    double error2 = d->spread2;
+    double error2 = d->spread2 + d->place * d->place;
     for (size_t i = 0; i < out->signatures_count; i++) {
         double e = (double)out->signatures[i].count *
                    gwa_durations_signature(t->durations, (uint32_t)i).error;

@@ -12,16 +12,25 @@
 
 #define MEMORIES 3
 
-struct device;
+/* A time by the model, and what it rests on since the host last decided it: how many gaps and
+ * hand-overs, and the error (common to all) and variance of durations. */
+struct moment {
+    int64_t at; /* NEVER: has not come to pass */
+    float gaps, handovers, error, variance;
+};
+
+enum follows { GWA_AT_ONCE, GWA_AFTER_GAP, GWA_AFTER_HANDOVER }; /* of a piece */
+
+enum engine { ENGINE_COMPUTE, ENGINE_H2D, ENGINE_D2H, ENGINE_NONE };
 
 struct stream {
     uint16_t id;
-    uint8_t type; /* enum gwt_stream_type */
+    uint8_t type;  /* enum gwt_stream_type */
     bool blocking; /* ordered against the legacy default stream */
     bool dirty;    /* in its device's list of those that the legacy stream has to wait for */
     struct device *device;
-    int64_t end;  /* of what was submitted so far */
-    int64_t wait; /* the next operation starts no earlier */
+    struct moment end;  /* of what was submitted so far */
+    struct moment wait; /* the next operation starts no earlier */
     int64_t last_entry;
     uint64_t ordinal; /* of the newest piece, from 1 */
     /* ops up to an ordinal had ended by a time, as a blocking call showed */
@@ -30,9 +39,10 @@ struct stream {
     struct gwa_queue queue;
     struct gwa_context context;
     struct gwa_moved (*moved)[MEMORIES]; /* by direction */
-    /* operations since the stream last waited for the host or a blocking call for it */
-    double chain, chain_error, chain_variance;
-    int64_t chain_start;
+    /* operations of which each started because the one before had ended; start of the first */
+    size_t run;
+    int64_t run_start;
+    uint8_t engine; /* of the last operation */
 };
 
 struct device {
@@ -46,14 +56,14 @@ struct device {
     int64_t busy_until;
     size_t queued;
     uint32_t *scratch;
-    double copy_error[GWT_SAMPLE_CLASS_COUNT], spread2;
+    double copy_error[GWT_SAMPLE_CLASS_COUNT], spread2, place;
     struct gwa_timeline_device out;
 };
 
 struct recorded { /* the newest record of an event */
     uint64_t handle;
     uint64_t ordinal; /* of its stream then */
-    int64_t end;
+    struct moment end;
     uint16_t stream; /* 0: none */
 };
 
@@ -61,6 +71,7 @@ struct shape { /* of a graph */
     bool known;
     uint8_t activity;
     float hollow, hollow_ns;
+    struct moment end; /* of its newest launch */
 };
 
 struct gwa_timeline {
@@ -72,22 +83,71 @@ struct gwa_timeline {
     struct recorded *events;
     struct shape *shapes;
     size_t shapes_count;
-    bool fixed, launches_block;
-    double start_ns, gap_ns;
-    double wake_ns; /* from the end of the work to the return of the call that waits for it */
-    int64_t now;    /* return of the event at hand */
+    bool launches_block;
+    struct gwa_model model;
+    int64_t now; /* return of the event at hand */
 };
 
 struct recorded *gwa_timeline_recorded(struct gwa_timeline *t, uint64_t handle);
 /* Its end, as far as known by now. */
-int64_t gwa_timeline_recorded_end(const struct gwa_timeline *t, const struct recorded *r);
+struct moment gwa_timeline_recorded_end(const struct gwa_timeline *t, const struct recorded *r);
+
+static inline int32_t gwa_timeline_gap(const struct gwa_timeline *t, uint8_t follows)
+{
+    return follows == GWA_AT_ONCE
+               ? 0
+               : (int32_t)t->model.ns[follows == GWA_AFTER_GAP ? GWA_GAP : GWA_HANDOVER];
+}
+
+static inline void gwa_raise_to(int64_t *t, int64_t at_least)
+{
+    if (*t < at_least)
+        *t = at_least;
+}
+
+/* No operation is believed to last longer, or to have to wait longer. */
+#define GWA_LONGEST_NS ((int64_t)100000 * 1000000000)
+
+/* An operation on its way into its stream. */
+struct placing {
+    int64_t arrival; /* it cannot start before */
+    double ns;       /* its length */
+    struct gwa_moved *moved;
+    float hollow, hollow_ns;
+    uint8_t activity;
+    uint8_t engine;
+    bool adjoins;   /* it may start where its predecessor ends */
+    bool at_return; /* its call blocked: it ended at the return */
+    bool inside;    /* out: submitted in the range */
+};
+
+/* timeline_place.c. post: 0 or -ENOMEM. */
+int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
+                       struct placing *how, const struct gwa_duration *duration);
+/* The stream's next operation waits for what the rules of the legacy stream say. */
+void gwa_timeline_order(const struct gwa_timeline *t, struct stream *s);
+void gwa_timeline_wait_until(struct stream *s, struct moment m);
+/* From there to another stream or engine. */
+struct moment gwa_timeline_handed_over(const struct gwa_timeline *t, struct moment m);
+/* The legacy stream has to wait for it. */
+void gwa_timeline_mark_dirty(struct stream *s);
 
 /* timeline_anchor.c */
 void gwa_timeline_sync(struct gwa_timeline *t, const struct gwt_event *e);
 /* All that the stream was given had ended by `by`. */
-void gwa_timeline_ended(struct gwa_timeline *t, struct stream *s, int64_t by);
+void gwa_timeline_ended(struct stream *s, int64_t by);
 
-/* timeline_finish.c */
-struct shape gwa_timeline_shape(struct gwa_timeline *t, uint32_t graph);
+/* timeline_learn.c: what is usual, where nothing is set. */
+void gwa_model_start(struct gwa_model *m);
+/* A call returned `late_ns` after the model's end of what it waited for.
+ * alone: nothing ran beside it. post: m->ns has changed. */
+void gwa_model_learn(struct gwa_model *m, struct moment end, bool alone, double late_ns);
+/* Of `late_ns`, the part that is due to the durations being expected values. */
+double gwa_model_explained(const struct gwa_model *m, struct moment end, double late_ns);
+/* Standard deviation of the durations that a moment rests on. */
+double gwa_model_uncertainty(struct moment m);
+
+/* timeline_finish.c. post: `unknown`, filled in, where there is no place for it. */
+struct shape *gwa_timeline_shape(struct gwa_timeline *t, uint32_t graph, struct shape *unknown);
 
 #endif

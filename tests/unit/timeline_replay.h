@@ -110,7 +110,7 @@ static inline void replay_free(struct replay *r)
     free(r->calls);
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------ */
 
 struct replay_log {
     struct gwt_writer *writer;
@@ -190,9 +190,8 @@ static inline struct gwt_record replay_sample(const struct replay *r, const stru
                                   .arg = c->name + 1,
                                   .pair_ns = c->ns + REPLAY_KERNEL_CONSTANT - 600};
     if (c->kind != REPLAY_KERNEL) {
-        static const uint8_t classes[] = {[GWT_H2D] = GWT_SAMPLE_H2D,
-                                          [GWT_D2H] = GWT_SAMPLE_D2H,
-                                          [GWT_D2D] = GWT_SAMPLE_D2D};
+        static const uint8_t classes[] = {
+            [GWT_H2D] = GWT_SAMPLE_H2D, [GWT_D2H] = GWT_SAMPLE_D2H, [GWT_D2D] = GWT_SAMPLE_D2D};
         s.flags = c->kind == REPLAY_MEMSET ? GWT_SAMPLE_MEMSET
                                            : classes[replay_direction(r->names[c->name])];
         s.arg = 0;
@@ -324,7 +323,7 @@ static inline void replay_write(const struct replay *r, const char *path, unsign
     free(memory);
 }
 
-/* ---- the truth -------------------------------------------------------------------------------- */
+/* ---- the truth ---------------------------------------------------------------------- */
 
 static inline json_t *replay_truth(const char *name)
 {

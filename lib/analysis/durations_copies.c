@@ -1,0 +1,186 @@
+/* Expected durations of copies, memsets and graphs. */
+#include "durations_internal.h"
+#include "grow.h"
+
+#include <math.h>
+
+/* ---- copies ------------------------------------------------------------------------- */
+
+static void fit_rates(struct gwa_durations *d)
+{
+    static const double per_lane[] = {0.2, 0.2, 0.4, 0.77, 1.56, 3.45, 6.9};
+    const char *name;
+    double pcie = 20;
+    for (unsigned i = 0; i < 256; i++) {
+        const struct gwt_def_device *device = gwt_device(d->trace, i, &name);
+        if (!device)
+            continue;
+        if (device->pcie_gen && device->pcie_gen < sizeof(per_lane) / sizeof(*per_lane) &&
+            device->pcie_width)
+            pcie = per_lane[device->pcie_gen] * device->pcie_width;
+        break;
+    }
+    d->rate[GWT_SAMPLE_H2D] = d->rate[GWT_SAMPLE_D2H] = pcie;
+    d->rate[GWT_SAMPLE_D2D] = 1000;
+    d->rate[GWT_SAMPLE_MEMSET] = 1500;
+}
+
+void gwa_durations_fit_copies(struct gwa_durations *d)
+{
+    fit_rates(d);
+    for (unsigned class = 0; class < GWT_SAMPLE_CLASS_COUNT; class ++) {
+        for (unsigned i = 0; i < BUCKETS; i++) {
+            const struct bucket *b = &d->copies[class][i];
+            if (!b->pairs.n)
+                continue;
+            double n = (double)b->pairs.n, ns = gwa_durations_ns(d, class, b->pairs.mean);
+            double variance = (b->pairs.m2 + PRIOR * 0.0025 * ns * ns) / (n - 1 + PRIOR);
+            d->curves[class][d->points[class]++] =
+                (struct point){.bytes = b->bytes,
+                               .ns = ns,
+                               .error = standard_error(variance, n),
+                               .spread = sqrt(variance)};
+        }
+    }
+}
+
+static struct gwa_duration one_copy(const struct gwa_durations *d, unsigned class, double bytes)
+{
+    const struct point *p = d->curves[class];
+    size_t n = d->points[class], i = 0;
+    if (!n) {
+        double ns = 1300 + bytes / d->rate[class];
+        return (struct gwa_duration){.ns = ns, .error = 0.3 * ns, .spread = 0.3 * ns};
+    }
+    while (i < n && p[i].bytes <= bytes)
+        i++;
+    double ns;
+    if (!i) {
+        ns = p[0].ns - (p[0].bytes - bytes) / d->rate[class];
+        if (ns < p[0].ns / 2)
+            ns = p[0].ns / 2;
+    } else if (i == n) {
+        i = n - 1;
+        /* what was measured at 1 MiB and above holds for more bytes too */
+        ns = p[i].bytes >= 1 << 20 ? p[i].ns * bytes / p[i].bytes
+                                   : p[i].ns + (bytes - p[i].bytes) / d->rate[class];
+    } else {
+        double share = (bytes - p[i - 1].bytes) / (p[i].bytes - p[i - 1].bytes);
+        ns = p[i - 1].ns + share * (p[i].ns - p[i - 1].ns);
+    }
+    double scale = ns / p[i].ns;
+    bool near = bytes >= p[i].bytes / 2 && bytes <= p[i].bytes * 2;
+    return (struct gwa_duration){.ns = ns,
+                                 .error = (near ? 1 : 3) * scale * p[i].error,
+                                 .spread = scale * p[i].spread,
+                                 .own = near};
+}
+
+/* Copies of this very size decide if they were sampled. */
+static struct gwa_duration of_size(const struct gwa_durations *d, unsigned class, uint64_t bytes)
+{
+    struct gwa_duration out = one_copy(d, class, (double)bytes);
+    const struct found *g = gwa_durations_found(d, gwa_durations_size_key(class, bytes));
+    if (g) {
+        out.ns = g->ns;
+        out.own = true;
+    }
+    return out;
+}
+
+static const uint8_t class_of[GWT_DIR_COUNT] = {
+    [GWT_DIR_UNKNOWN] = GWT_SAMPLE_D2D, [GWT_H2D] = GWT_SAMPLE_H2D, [GWT_D2H] = GWT_SAMPLE_D2H,
+    [GWT_D2D] = GWT_SAMPLE_D2D,         [GWT_P2P] = GWT_SAMPLE_D2D, [GWT_H2H] = GWT_SAMPLE_H2D,
+};
+
+struct gwa_duration gwa_durations_copy(const struct gwa_durations *d, unsigned direction,
+                                       uint64_t bytes, uint64_t copies)
+{
+    unsigned class = class_of[direction < GWT_DIR_COUNT ? direction : (unsigned)GWT_DIR_UNKNOWN];
+    if (copies <= 1)
+        return of_size(d, class, bytes);
+    struct gwa_duration out = of_size(d, class, bytes / copies);
+    out.ns *= (double)copies;
+    out.error *= (double)copies;
+    out.spread *= sqrt((double)copies);
+    return out;
+}
+
+struct gwa_duration gwa_durations_memset(const struct gwa_durations *d, uint64_t bytes)
+{
+    return of_size(d, GWT_SAMPLE_MEMSET, bytes);
+}
+
+/* ---- graphs ------------------------------------------------------------------------- */
+
+int gwa_durations_mark_nodes(struct gwa_durations *d)
+{
+    for (size_t i = 0; i < d->graphs_count; i++) {
+        struct gwt_graph_info info;
+        if (!d->graphs[i].launches || !gwt_graph(d->trace, (uint32_t)i, &info))
+            continue;
+        for (uint32_t k = 0; k < info.graph->items; k++) {
+            if (info.items[k].kind != GWT_LAUNCH)
+                continue;
+            uint32_t id = info.items[k].signature;
+            if (id >= GWA_TIMED_MAX)
+                continue;
+            int rc =
+                gwa_grow((void **)&d->signatures, &d->signatures_count, id, sizeof(*d->signatures));
+            if (rc)
+                return rc;
+            d->signatures[id].node = true;
+        }
+    }
+    return 0;
+}
+
+/* One after another: what a launch runs, and the gaps between. */
+static struct gwa_duration by_nodes(const struct gwa_durations *d, uint32_t id)
+{
+    struct gwa_duration sum = {0};
+    struct gwt_graph_info info;
+    uint64_t nodes = 0;
+    if (!gwt_graph(d->trace, id, &info))
+        return d->unknown;
+    for (uint32_t i = 0; i < info.graph->items; i++) {
+        const struct gwt_graph_item *item = &info.items[i];
+        double count = item->count;
+        struct gwa_duration one = {0};
+        if (!item->count)
+            continue;
+        if (item->kind == GWT_LAUNCH)
+            one = gwa_durations_signature(d, item->signature);
+        else if (item->kind == GWT_COPY)
+            one = gwa_durations_copy(d, item->direction, item->bytes / item->count, 1);
+        else if (item->kind == GWT_MEMSET)
+            one = gwa_durations_memset(d, item->bytes / item->count);
+        else
+            continue;
+        nodes += item->count;
+        sum.ns += count * one.ns;
+        sum.error += count * one.error;
+        sum.spread += sqrt(count) * one.spread;
+    }
+    if (!nodes)
+        return (struct gwa_duration){.ns = FLOOR_NS, .error = FLOOR_NS};
+    sum.ns += (double)(nodes - 1) * GWA_GRAPH_GAP_NS;
+    sum.error += (double)(nodes - 1) * GWA_GRAPH_GAP_NS / 2;
+    return sum;
+}
+
+void gwa_durations_fit_graphs(struct gwa_durations *d)
+{
+    for (size_t i = 0; i < d->graphs_count; i++) {
+        struct graph *g = &d->graphs[i];
+        if (!g->pairs.n) {
+            if (g->launches)
+                g->estimate = by_nodes(d, (uint32_t)i);
+            continue;
+        }
+        double n = (double)g->pairs.n, ns = gwa_durations_ns(d, GWT_SAMPLE_GRAPH, g->pairs.mean);
+        double variance = (g->pairs.m2 + PRIOR * 0.0025 * ns * ns) / (n - 1 + PRIOR);
+        g->estimate = (struct gwa_duration){
+            .ns = ns, .error = standard_error(variance, n), .spread = sqrt(variance), .own = true};
+    }
+}

@@ -1,0 +1,189 @@
+/* Where an operation comes to lie in its stream. */
+#include "timeline_internal.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define QUEUED     8192u   /* pieces of a device that are held */
+#define SETTLED_NS 2000000 /* beyond this age no blocking call will change them, most likely */
+
+/* ---- what it waits for ---------------------------------------------------------------- */
+
+void gwa_timeline_wait_until(struct stream *s, struct moment m)
+{
+    if (m.at != NEVER && m.at > s->wait.at)
+        s->wait = m;
+}
+
+/* From there to another stream or engine. */
+struct moment gwa_timeline_handed_over(const struct gwa_timeline *t, struct moment m)
+{
+    if (m.at != NEVER) {
+        m.at += (int64_t)t->model.ns[GWA_HANDOVER];
+        m.handovers++;
+    }
+    return m;
+}
+
+/* What a stream's next operation has to wait for in other streams. */
+void gwa_timeline_order(const struct gwa_timeline *t, struct stream *s)
+{
+    struct device *d = s->device;
+    if (s->type == GWT_STREAM_LEGACY) {
+        for (size_t i = 0; i < d->dirty_count; i++) {
+            gwa_timeline_wait_until(s, gwa_timeline_handed_over(t, d->dirty[i]->end));
+            gwa_timeline_wait_until(s, d->dirty[i]->wait);
+            d->dirty[i]->dirty = false;
+        }
+        d->dirty_count = 0;
+    } else if (s->blocking && d->legacy) {
+        gwa_timeline_wait_until(s, gwa_timeline_handed_over(t, d->legacy->end));
+        gwa_timeline_wait_until(s, d->legacy->wait);
+    }
+}
+
+void gwa_timeline_mark_dirty(struct stream *s)
+{
+    if (!s->blocking || s->dirty)
+        return;
+    s->dirty = true;
+    s->device->dirty[s->device->dirty_count++] = s;
+}
+
+/* ---- one operation ------------------------------------------------------------------ */
+
+static void settle(struct gwa_timeline *t, struct device *d)
+{
+    gwa_sweep(&d->out.sweep, d->queues, d->streams_count, d->scratch, t->now - SETTLED_NS);
+    d->queued = 0;
+    for (size_t i = 0; i < d->streams_count; i++)
+        d->queued += d->streams[i]->queue.count;
+    if (d->queued < QUEUED * 3 / 4)
+        return;
+    /* Far ahead of the host, which no device is: the durations are wrong. Keep going. */
+    gwa_sweep(&d->out.sweep, d->queues, d->streams_count, d->scratch, INT64_MAX);
+    d->queued = 0;
+}
+
+/* By how much sooner than the return of its call an operation ended: the call woke up, where it
+ * lasted long enough for that. */
+static int64_t woken(const struct gwa_timeline *t, const struct gwt_event *e, int64_t ns)
+{
+    int64_t spare = (e->t1_ns - e->t0_ns - ns) / 2;
+    int64_t wake = t->model.fixed ? 0 : (int64_t)t->model.ns[GWA_WAKE];
+    return spare < 0 ? 0 : spare < wake ? spare : wake;
+}
+
+/* Where a piece comes to lie. */
+struct spot {
+    int64_t start, end, lower;
+    int32_t gap;
+    uint8_t follows;
+};
+
+/* Operations whose call blocks. */
+static void at_return(const struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
+                      int64_t ns, struct spot *p)
+{
+    p->end = e->t1_ns - woken(t, e, ns);
+    p->start = p->end - ns > e->t0_ns ? p->end - ns : e->t0_ns;
+    p->lower = p->start;
+    gwa_timeline_ended(s, p->start);
+    s->end = (struct moment){.at = p->end};
+    s->run = 1;
+    s->run_start = p->start;
+}
+
+static void restart(struct stream *s, int64_t start)
+{
+    s->run = 1;
+    s->run_start = start;
+}
+
+/* The latest of what it waits for decides, and what that rests on is what the end rests on. */
+static void behind(struct stream *s, const struct gwt_event *e, int64_t arrival, int64_t ns,
+                   struct spot *p)
+{
+    int64_t start = arrival > s->wait.at ? arrival : s->wait.at;
+    p->lower = start;
+    if (s->end.at != NEVER && s->end.at + p->gap > start) {
+        start = s->end.at + p->gap;
+        s->end.gaps += p->follows == GWA_AFTER_GAP;
+        s->end.handovers += p->follows == GWA_AFTER_HANDOVER;
+        s->run++;
+    } else if (start > arrival) {
+        s->end = s->wait;
+        restart(s, start);
+    } else {
+        s->end.gaps = s->end.handovers = s->end.error = s->end.variance = 0;
+        restart(s, start);
+    }
+    if (start > e->t1_ns + GWA_LONGEST_NS)
+        start = e->t1_ns + GWA_LONGEST_NS;
+    p->start = start;
+    p->end = s->end.at = start + ns;
+}
+
+static void count(struct device *d, const struct gwt_event *e, const struct placing *how,
+                  const struct gwa_duration *duration, int64_t start)
+{
+    if (e->kind == GWT_LAUNCH || e->kind == GWT_GRAPH_LAUNCH) {
+        int64_t queued = start - e->t1_ns;
+        d->out.launches++;
+        d->out.met_idle += d->busy_until <= start && start <= how->arrival;
+        gwa_hist_add(&d->out.queue, queued > 0 ? (uint64_t)queued : 0);
+    }
+    d->out.ns += duration->ns;
+    if (duration->own)
+        d->out.own_ns += duration->ns;
+    d->spread2 += duration->spread * duration->spread;
+    d->place += duration->place;
+}
+
+int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
+                       struct placing *how, const struct gwa_duration *duration)
+{
+    struct device *d = s->device;
+    int64_t ns = how->ns < 1 ? 1 : how->ns > GWA_LONGEST_NS ? GWA_LONGEST_NS : (int64_t)how->ns;
+    struct spot p = {.follows = GWA_AFTER_GAP};
+    gwa_timeline_order(t, s);
+    if (how->adjoins)
+        p.follows = GWA_AT_ONCE;
+    else if (s->engine != how->engine && s->engine != ENGINE_NONE)
+        p.follows = GWA_AFTER_HANDOVER;
+    p.gap = gwa_timeline_gap(t, p.follows);
+    if (how->at_return)
+        at_return(t, e, s, ns, &p);
+    else
+        behind(s, e, how->arrival, ns, &p);
+    double spread = fmin(duration->spread, GWA_LONGEST_NS);
+    s->end.error += (float)fmin(duration->error, GWA_LONGEST_NS);
+    s->end.variance += (float)(spread * spread);
+    s->engine = how->engine;
+    how->inside = gwa_ranges_hold(t->ranges, e->t0_ns);
+    if (how->inside)
+        count(d, e, how, duration, p.start);
+    gwa_raise_to(&s->last_entry, e->t0_ns);
+    gwa_raise_to(&d->busy_until, p.end);
+    gwa_timeline_mark_dirty(s);
+
+    struct gwa_piece *piece = gwa_queue_add(&s->queue);
+    if (!piece)
+        return -ENOMEM;
+    s->ordinal++;
+    piece->start = p.start;
+    piece->end = p.end;
+    piece->lower = p.lower;
+    piece->entry = e->t0_ns;
+    piece->moved = how->inside ? how->moved : NULL;
+    piece->interval = (uint32_t)t->ranges->hint;
+    piece->activity = how->activity;
+    piece->inside = how->inside;
+    piece->follows = p.follows;
+    piece->gap = p.gap;
+    piece->hollow = how->hollow;
+    piece->hollow_ns = how->hollow_ns;
+    if (++d->queued >= QUEUED)
+        settle(t, d);
+    return 0;
+}

@@ -1,0 +1,809 @@
+/* The timeline, by hand: each test says when every operation must run and why. Times are
+ * microseconds; a submission takes 2 to arrive, a stream pauses 1 between operations, and 2
+ * between engines and where it waited for another stream. */
+#include "test_analysis_fake.h"
+
+#include "analysis/timeline.h"
+
+#define KERNEL_CONSTANT 2700 /* ns, what a pair adds */
+#define COPY_CONSTANT   2000
+
+enum { S_C = 20, K_COMM = 20, K_LONG, K_WIDE, K_OTHER };
+
+static struct gwt_trace *timed(void)
+{
+    static const unsigned classes[] = {GWT_SAMPLE_KERNEL, GWT_SAMPLE_GRAPH, GWT_SAMPLE_H2D,
+                                       GWT_SAMPLE_D2H,    GWT_SAMPLE_D2D,   GWT_SAMPLE_MEMSET};
+    struct gwt_trace *t = fake_new();
+    t->devices[0].cc_major = 9;
+    t->streams[S_C] =
+        (struct gwt_def_stream){.type = GWT_STREAM_USER, .handle = 0xcc, .nonblocking = 1};
+    t->strings[K_COMM] = "_Z40ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorage";
+    t->signatures[K_COMM] = (struct gwt_signature_info){.name_id = K_COMM, .grid = {24, 1, 1}};
+    for (size_t i = 0; i < 6; i++) {
+        struct gwt_event *e = fake_add(t, 9, 0, 0, GWT_CONSTANT);
+        e->flags = (uint16_t)classes[i];
+        e->arg = 20;
+        e->value = (i < 2 ? KERNEL_CONSTANT : COPY_CONSTANT) * 1000u;
+    }
+    return t;
+}
+
+static struct gwt_event *sample_at(struct gwt_trace *t, int64_t t0, unsigned class, unsigned stream,
+                                   unsigned arg, uint64_t bytes, double us)
+{
+    struct gwt_event *e = fake_add(t, 9, t0, t0, GWT_SAMPLE);
+    e->flags = (uint16_t) class;
+    e->stream = (uint16_t)stream;
+    e->arg = arg;
+    e->value = bytes;
+    e->raw = class <= GWT_SAMPLE_GRAPH ? (uint32_t)(us * US) + KERNEL_CONSTANT - 600
+                                       : (uint32_t)(us * US) + COPY_CONSTANT;
+    return e;
+}
+
+/* That signature, graph or copy lasts so long, whenever it was that it was timed. */
+static void lasts(struct gwt_trace *t, unsigned class, unsigned arg, double us)
+{
+    sample_at(t, -1000, class, S_A, arg, 0, us);
+}
+
+static void copies_last(struct gwt_trace *t, unsigned class, uint64_t bytes, double us)
+{
+    sample_at(t, -1000, class, S_A, 0, bytes, us);
+    sample_at(t, -1001, class, S_A, 0, bytes, us);
+}
+
+struct run {
+    struct gwt_trace *trace;
+    struct gwa_durations *durations;
+    struct gwa_timeline *timeline;
+    const struct gwa_timeline_device *device;
+    struct gwa_sums sums;
+};
+
+static struct run run_model(struct gwt_trace *t, struct gwa_ranges *ranges, bool fixed)
+{
+    struct gwa_model model = {
+        .start_ns = 2 * US, .ns = {[GWA_GAP] = 1 * US, [GWA_HANDOVER] = 2 * US}, .fixed = fixed};
+    struct run r = {.trace = t, .durations = gwa_durations_new(t)};
+    struct gwt_event e;
+    assert_non_null(r.durations);
+    gwt_rewind(t);
+    while (gwt_next(t, &e))
+        assert_int_equal(gwa_durations_event(r.durations, &e), 0);
+    assert_int_equal(gwa_durations_fit(r.durations), 0);
+    r.timeline = gwa_timeline_new(t, ranges, r.durations, &model);
+    assert_non_null(r.timeline);
+    gwt_rewind(t);
+    while (gwt_next(t, &e))
+        assert_int_equal(gwa_timeline_event(r.timeline, &e), 0);
+    assert_int_equal(gwa_timeline_finish(r.timeline), 0);
+    r.device = gwa_timeline_of(r.timeline, 0);
+    if (r.device)
+        r.sums = r.device->sweep.sums;
+    return r;
+}
+
+static struct run run_in(struct gwt_trace *t, struct gwa_ranges *ranges)
+{
+    return run_model(t, ranges, true);
+}
+
+static struct gwa_ranges all = {.all = true};
+
+static struct run run(struct gwt_trace *t)
+{
+    return run_model(t, &all, true);
+}
+
+/* The run tells what the gap is and how long waking up takes. */
+static struct run run_learning(struct gwt_trace *t)
+{
+    return run_model(t, &all, false);
+}
+
+static void end(struct run *r)
+{
+    gwa_timeline_free(r->timeline);
+    gwa_durations_free(r->durations);
+    free(r->trace);
+}
+
+static double us(double ns)
+{
+    return ns / US;
+}
+
+/* The parts add up, and so do the gaps. */
+static void assert_sums(const struct run *r, double wall, double compute, double comm,
+                        double copies)
+{
+    const struct gwa_sums *s = &r->sums;
+    assert_near(us(s->wall), wall, 1e-3);
+    assert_near(us(s->time[GWA_COMPUTE]), compute, 1e-3);
+    assert_near(us(s->time[GWA_COMM]), comm, 1e-3);
+    assert_near(us(s->time[GWA_COPY]), copies, 1e-3);
+    assert_near(us(s->idle), wall - compute - comm - copies, 1e-3);
+    assert_near(us(s->band[0] + s->band[1] + s->band[2]), us(s->idle), 1e-3);
+}
+
+/* ---- one stream --------------------------------------------------------------------- */
+
+static void each_starts_when_it_may(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    launch(t, 0, S_A, K_ADD);   /* returns at 1: 3..13 */
+    launch(t, 2, S_A, K_ADD);   /* could start at 5, but waits: 14..24 */
+    launch(t, 100, S_A, K_ADD); /* 103..113 */
+    struct run r = run(t);
+    assert_sums(&r, 110, 30, 0, 0);
+    assert_near(us(r.sums.band[GWA_UNDER_10US]), 1, 1e-3);
+    assert_near(us(r.sums.band[GWA_10_TO_100US]), 79, 1e-3);
+    assert_int_equal(r.sums.gaps_count, 2);
+    assert_int_equal(r.sums.gaps[0].start, 24 * US);
+    assert_int_equal(r.sums.gaps[0].ns, 79 * US);
+    assert_int_equal(r.sums.gaps[1].ns, 1 * US);
+    assert_int_equal(r.device->launches, 3);
+    assert_int_equal(r.device->met_idle, 2);
+    assert_near(gwa_hist_mean(&r.device->queue), (2 + 11 + 2) * US / 3.0, 1);
+    assert_int_equal(r.device->signatures[K_ADD].count, 3);
+    assert_near(us(r.device->signatures[K_ADD].ns), 30, 1e-3);
+    end(&r);
+}
+
+static void a_gap_of_exactly_100_or_10_us_is_of_the_middle(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    launch(t, 0, S_A, K_ADD);   /* 3..13 */
+    launch(t, 110, S_A, K_ADD); /* 113..123: 100 */
+    launch(t, 130, S_A, K_ADD); /* 133..143: 10 */
+    launch(t, 241, S_A, K_ADD); /* 244: 101 */
+    struct run r = run(t);
+    assert_near(us(r.sums.band[GWA_OVER_100US]), 101, 1e-3);
+    assert_near(us(r.sums.band[GWA_10_TO_100US]), 110, 1e-3);
+    assert_near(us(r.sums.band[GWA_UNDER_10US]), 0, 1e-3);
+    end(&r);
+}
+
+static void a_host_that_is_ahead_saturates_the_device(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    for (int i = 0; i < 20; i++)
+        launch(t, 2 * i, S_A, K_ADD); /* 3..13, 14..24, ... 212..222 */
+    struct run r = run(t);
+    assert_sums(&r, 219, 200, 0, 0);
+    assert_near(us(r.sums.band[GWA_UNDER_10US]), 19, 1e-3);
+    assert_int_equal(r.device->met_idle, 1);
+    end(&r);
+}
+
+static void dependent_launches_leave_no_gap(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    launch(t, 0, S_A, K_ADD);                     /* 3..13 */
+    launch(t, 2, S_A, K_ADD)->flags = GWT_F_PDL;  /* 13..23 */
+    launch(t, 4, S_A, K_ADD)->flags = GWT_F_COOP; /* 24..34 */
+    launch(t, 60, S_A, K_ADD)->flags = GWT_F_PDL; /* 63..73: nobody to depend on */
+    struct run r = run(t);
+    assert_sums(&r, 70, 40, 0, 0);
+    end(&r);
+}
+
+static void what_did_not_run_is_not_there(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    launch(t, 0, S_A, K_ADD);                          /* 3..13 */
+    launch(t, 20, S_A, K_ADD)->flags = GWT_F_CAPTURED; /* into a graph */
+    launch(t, 30, S_A, K_ADD)->status = 700;
+    launch(t, 40, S_A, K_ADD)->flags = GWT_F_UNWOUND;
+    copy(t, 50, 51, S_A, GWT_H2D, 4096, GWT_F_CAPTURED);
+    copy(t, 52, 53, S_A, GWT_H2D, 0, 0); /* of nothing */
+    record_event(t, 54, S_A, 5)->flags = GWT_F_CAPTURED;
+    wait_event(t, 56, S_B, 5);
+    launch(t, 60, S_B, K_ADD); /* 63..73 */
+    struct run r = run(t);
+    assert_sums(&r, 70, 20, 0, 0);
+    assert_int_equal(r.device->launches, 2);
+    end(&r);
+}
+
+static void with_launches_that_block_each_ends_at_its_return(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    t->facts[1][0] = "env.CUDA_LAUNCH_BLOCKING", t->facts[1][1] = "1";
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    fake_call(t, 1, 0, 30, API_LAUNCH, S_A)->arg = K_ADD;  /* 20..30 */
+    fake_call(t, 1, 40, 44, API_LAUNCH, S_A)->arg = K_ADD; /* never before its entry: 40..44 */
+    fake_call(t, 1, 50, 62, API_LAUNCH, S_A)->arg = K_ADD; /* 52..62 */
+    struct run r = run(t);
+    assert_sums(&r, 42, 24, 0, 0);
+    assert_near(gwa_hist_mean(&r.device->queue), 0, 0);
+    end(&r);
+}
+
+/* ---- several streams ---------------------------------------------------------------- */
+
+static void streams_run_side_by_side(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 50);
+    lasts(t, GWT_SAMPLE_KERNEL, K_GEMM, 30);
+    launch(t, 0, S_A, K_ADD);   /* 3..53 */
+    launch(t, 10, S_B, K_GEMM); /* 13..43, inside */
+    launch(t, 40, S_B, K_GEMM); /* 44..74, beyond */
+    struct run r = run(t);
+    assert_sums(&r, 71, 71, 0, 0); /* busy is a union, never a sum */
+    assert_near(us(r.device->ns), 110, 1e-3);
+    assert_int_equal(r.device->met_idle, 1);
+    end(&r);
+}
+
+static void a_stream_waits_for_the_record_of_before(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 50);
+    lasts(t, GWT_SAMPLE_KERNEL, K_GEMM, 10);
+    launch(t, 0, S_A, K_ADD);    /* A: 3..53 */
+    record_event(t, 2, S_A, 77); /* at 53 */
+    wait_event(t, 4, S_B, 77);
+    launch(t, 6, S_A, K_ADD);    /* A: 54..104 */
+    record_event(t, 8, S_A, 77); /* anew: not what B waits for */
+    launch(t, 10, S_B, K_GEMM);  /* B: 55..65 */
+    launch(t, 12, S_B, K_GEMM);  /* B: 66..76 */
+    wait_event(t, 14, S_C, 99);  /* never recorded: nothing to wait for */
+    launch(t, 16, S_C, K_GEMM);  /* C: 19..29 */
+    wait_event(t, 18, S_C, 77);
+    launch(t, 20, S_C, K_GEMM); /* C: 106..116 */
+    struct run r = run(t);
+    assert_sums(&r, 113, 50 + 50 + 10, 0, 0);
+    end(&r);
+}
+
+static void the_legacy_stream_and_blocking_streams_take_turns(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 50);
+    lasts(t, GWT_SAMPLE_KERNEL, K_GEMM, 20);
+    launch(t, 0, S_A, K_ADD);            /* 3..53 */
+    launch(t, 2, S_LEGACY, K_GEMM);      /* after A: 55..75 */
+    launch(t, 4, S_B, K_GEMM);           /* after the legacy stream: 77..97 */
+    launch(t, 6, S_PER_THREAD, K_GEMM);  /* likewise, beside B */
+    launch(t, 8, S_NONBLOCKING, K_GEMM); /* 11..31, whatever they do */
+    launch(t, 10, S_LEGACY, K_ADD);      /* after B: 99..149 */
+    struct run r = run(t);
+    assert_sums(&r, 146, 140, 0, 0);
+    assert_near(gwa_hist_quantile(&r.device->queue, 1), 88 * US, US); /* the last */
+    end(&r);
+}
+
+static void a_host_function_holds_its_stream(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    launch(t, 0, S_A, K_ADD);                                     /* 3..13 */
+    fake_call(t, 1, 2, 3, API_MODULE, S_A)->kind = GWT_HOST_FUNC; /* from 13, taken to last 5 */
+    launch(t, 4, S_A, K_ADD);                                     /* 18..28 */
+    struct run r = run(t);
+    assert_sums(&r, 25, 20, 0, 0);
+    end(&r);
+}
+
+/* ---- copies ------------------------------------------------------------------------- */
+
+static void communication_and_copies_count_where_nothing_better_runs(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 50);
+    copies_last(t, GWT_SAMPLE_H2D, 1 << 20, 100);
+    copies_last(t, GWT_SAMPLE_MEMSET, 4096, 5);
+    launch(t, 0, S_A, K_ADD);                            /* 3..53 */
+    copy(t, 20, 21, S_NONBLOCKING, GWT_H2D, 1 << 20, 0); /* 23..123: 53..123 exposed */
+    launch(t, 80, S_C, K_COMM); /* 83..103: a collective is taken for 20 us */
+    fake_call(t, 1, 147, 148, API_MEMSET, S_A)->value = 4096; /* 150..155 */
+    struct run r = run(t);
+    assert_sums(&r, 152, 50, 20, 30 + 20 + 5);
+    const struct gwa_moved *m = gwa_timeline_moved(r.timeline, S_NONBLOCKING, GWT_H2D, 1);
+    assert_non_null(m);
+    assert_near(us(m->busy_ns), 100, 1e-3);
+    assert_near(us(m->exposed_ns), 50, 1e-3); /* a kernel of NCCL hides it too */
+    assert_null(gwa_timeline_moved(r.timeline, S_A, GWT_H2D, 1));
+    end(&r);
+}
+
+static void a_blocking_copy_ends_at_its_return(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 50);
+    copies_last(t, GWT_SAMPLE_D2H, 1 << 20, 20);
+    launch(t, 0, S_A, K_ADD);                                 /* 3..53 */
+    copy(t, 2, 90, S_A, GWT_D2H, 1 << 20, GWT_F_BLOCKING);    /* 70..90 */
+    launch(t, 100, S_A, K_ADD);                               /* 103..153 by the samples ... */
+    copy(t, 102, 160, S_A, GWT_D2H, 1 << 20, GWT_F_BLOCKING); /* 140..160: it had ended at 140 */
+    copy(t, 170, 171, S_A, GWT_D2D, 1 << 20, 0);
+    struct run r = run(t);
+    assert_near(us(r.sums.time[GWA_COMPUTE]), 50 + 37, 1e-3);
+    assert_int_equal(r.sums.gaps[0].start, 53 * US);
+    assert_int_equal(r.sums.gaps[0].ns, 17 * US);
+    const struct gwa_moved *m = gwa_timeline_moved(r.timeline, S_A, GWT_D2H, 1);
+    assert_near(us(m->busy_ns), 40, 1e-3);
+    assert_near(us(m->exposed_ns), 40, 1e-3);
+    end(&r);
+}
+
+static void a_pageable_copy_lasts_as_long_as_its_call_lets_it(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    copies_last(t, GWT_SAMPLE_H2D, 1 << 20, 20);
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 300);
+    /* 6 us are the call's own, and the host alone moves the first piece: 85 % of 80, up to the
+     * return, though pinned memory takes 20 */
+    copy(t, 74, 160, S_A, GWT_H2D, 1 << 20, GWT_F_PAGEABLE);
+    struct run r = run(t);
+    assert_sums(&r, 68, 0, 0, 68);
+    assert_near(us(gwa_timeline_moved(r.timeline, S_A, GWT_H2D, 2)->busy_ns), 68, 1e-3);
+    end(&r);
+
+    t = timed();
+    copies_last(t, GWT_SAMPLE_H2D, 64, 2);
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 300);
+    launch(t, 0, S_A, K_ADD); /* 3..303 */
+    /* few bytes are staged at once, and the call returns though the copy has to queue */
+    copy(t, 10, 30, S_A, GWT_H2D, 64, GWT_F_PAGEABLE); /* 305..307 */
+    r = run(t);
+    assert_sums(&r, 304, 300, 0, 2);
+    end(&r);
+}
+
+static void a_call_that_returns_late_is_put_where_it_belongs(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    copies_last(t, GWT_SAMPLE_D2H, 1 << 30, 20000);
+    for (int i = 0; i < 200; i++)
+        launch(t, 100 * i, S_A, K_ADD); /* one in 100 us, until 19913 */
+    /* entered first, returns last: 1000..21000, beside all of that */
+    struct gwt_event *e = copy(t, 0, 21000, S_C, GWT_D2H, 1 << 30, GWT_F_BLOCKING);
+    e->thread = 2;
+    struct run r = run(t);
+    assert_sums(&r, 20997, 2000, 0, 20000 - 1900); /* the last 190 launches run meanwhile */
+    assert_int_equal(r.device->sweep.late, 0);
+    end(&r);
+}
+
+/* ---- graphs ------------------------------------------------------------------------- */
+
+static void graph(struct gwt_trace *t, unsigned id, const struct gwt_graph_item *items, uint32_t n)
+{
+    t->graph_defs[id] = (struct gwt_def_graph){.items = n, .exact = 1};
+    t->graphs[id] = (struct gwt_graph_info){.graph = &t->graph_defs[id], .items = items};
+}
+
+static void launch_graph(struct gwt_trace *t, int64_t t0, unsigned id)
+{
+    fake_call(t, 1, t0, t0 + 1, API_GRAPH, S_A)->arg = id;
+}
+
+static void a_graph_takes_what_was_sampled_less_its_gaps(void **state)
+{
+    static const struct gwt_graph_item items[] = {
+        {.kind = GWT_LAUNCH, .count = 3, .signature = K_ADD},
+        {.kind = GWT_LAUNCH, .count = 1, .signature = K_GEMM}};
+    struct gwt_trace *t = timed();
+    (void)state;
+    graph(t, 7, items, 2);
+    lasts(t, GWT_SAMPLE_GRAPH, 7, 41.5);
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    lasts(t, GWT_SAMPLE_KERNEL, K_GEMM, 8);
+    launch_graph(t, 0, 7);  /* 3..44.5, of which nodes 38: 3 gaps of 3.5 in all */
+    launch_graph(t, 10, 7); /* 45.5..87 */
+    struct run r = run(t);
+    assert_sums(&r, 84, 76, 0, 0);
+    assert_near(us(r.sums.band[GWA_UNDER_10US]), 3.5 + 1 + 3.5, 1e-3);
+    assert_near(us(r.device->signatures[K_ADD].graph_ns), 60, 1e-3);
+    assert_near(us(r.device->signatures[K_GEMM].graph_ns), 16, 1e-3);
+    assert_int_equal(r.device->graphs[7].count, 2);
+    end(&r);
+}
+
+static void a_graph_without_samples_is_the_sum_of_its_nodes(void **state)
+{
+    static const struct gwt_graph_item items[] = {
+        {.kind = GWT_LAUNCH, .count = 11, .signature = K_ADD}};
+    struct gwt_trace *t = timed();
+    (void)state;
+    graph(t, 7, items, 1);
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    launch_graph(t, 0, 7); /* 110 and 10 gaps of 0.9 */
+    struct run r = run(t);
+    assert_sums(&r, 119, 110, 0, 0);
+    assert_near(us(r.device->own_ns), 0, 0);
+    end(&r);
+}
+
+/* ---- blocking calls ----------------------------------------------------------------- */
+
+static void what_was_waited_for_had_ended(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 100);
+    launch(t, 0, S_A, K_ADD); /* 3..103, 104..204 by the samples */
+    launch(t, 2, S_A, K_ADD);
+    sync_stream(t, 4, 150.0, S_A); /* so it ended at 149.5 */
+    launch(t, 160, S_A, K_ADD);    /* 163.. */
+    launch(t, 162, S_B, K_ADD);    /* 165.. */
+    sync_device(t, 164, 200);      /* both by 199.5 */
+    launch(t, 300, S_A, K_ADD);    /* 303..403 */
+    struct run r = run(t);
+    assert_sums(&r, 400, 100 + 45.5 + 36.5 + 100, 0, 0);
+    assert_near(r.device->anchors, 2, 0);
+    end(&r);
+}
+
+static void a_wait_for_an_event_bounds_what_came_before_it(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 100);
+    launch(t, 0, S_A, K_ADD); /* 3..103 by the samples */
+    record_event(t, 2, S_A, 5);
+    launch(t, 4, S_A, K_ADD);   /* behind it: 104..204 */
+    sync_event(t, 6, 51, 5);    /* the first had ended at 50.5, so the second ran 51.5..151.5 */
+    wait_event(t, 60, S_B, 5);  /* long past */
+    launch(t, 400, S_B, K_ADD); /* 403..503 */
+    struct run r = run(t);
+    assert_sums(&r, 500, 47.5 + 100 + 100, 0, 0);
+    assert_int_equal(r.sums.gaps[0].start, 151500);
+    end(&r);
+}
+
+static void another_threads_launch_meanwhile_is_not_bounded(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 100);
+    launch(t, 0, S_A, K_ADD);              /* 3..103 */
+    launch(t, 50, S_A, K_ADD)->thread = 2; /* 104..204, after the wait began */
+    sync_stream(t, 4, 120, S_A);           /* waited for the first alone */
+    struct run r = run(t);
+    assert_sums(&r, 201, 200, 0, 0);
+    end(&r);
+}
+
+static void a_wait_that_is_over_at_once_says_nothing(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    launch(t, 0, S_A, K_ADD); /* 3..13 */
+    sync_stream(t, 50, 52, S_A);
+    launch(t, 60, S_A, K_ADD);     /* 63..73 */
+    sync_stream(t, 300, 400, S_A); /* long, but the work was done long before: the host was slow */
+    struct run r = run(t);
+    assert_sums(&r, 70, 20, 0, 0);
+    assert_near(r.device->anchors, 0, 0);
+    end(&r);
+}
+
+/* Expected durations are uncertain; as far as that goes, the work lasted until the call that
+ * waited for it returned. */
+static void uncertain_work_may_have_lasted_until_the_wait_ended(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    for (int i = 0; i < 2; i++) { /* 100 on the average, give or take 50 */
+        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 50);
+        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 150);
+    }
+    launch(t, 0, S_A, K_ADD);        /* 3..103 */
+    sync_stream(t, 2, 190, S_A);     /* waking up takes some 4: until 186 or so */
+    launch(t, 1000, S_A, K_ADD);     /* 1003..1103 */
+    sync_stream(t, 1002, 2000, S_A); /* no such luck: beyond three deviations it is the host's */
+    launch(t, 3000, S_A, K_ADD);     /* 3003..3103 */
+    struct run r = run_learning(t);
+    struct gwa_duration d = gwa_durations_signature(r.durations, K_ADD);
+    double most = 3 * sqrt(d.error * d.error + d.spread * d.spread) / US;
+    assert_near(us(r.sums.time[GWA_COMPUTE]), 183 + (100 + most) + 100, 3);
+    assert_near(us((double)r.sums.gaps[1].start), 186, 3);
+    assert_true(r.device->excess_ns > 500 * US);
+    end(&r);
+}
+
+static void the_run_tells_how_long_its_gaps_are(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    for (int i = 0; i < 50; i++)
+        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    /* 100 times 10, 20, 30 or 40 kernels of 10, 1.6 apart, from 3 after the first launch on; 5
+     * after the end of the last the call that waits for it returns */
+    for (int i = 0; i < 100; i++) {
+        int n = 10 + i % 4 * 10;
+        for (int k = 0; k < n; k++)
+            launch(t, 1000 * i + 2 * k, S_A, K_ADD);
+        sync_stream(t, 1000 * i + 90, 1, S_A)->t1_ns =
+            1000 * i * US + (int64_t)((3 + n * 10 + (n - 1) * 1.6 + 5) * US);
+    }
+    struct run r = run_learning(t);
+    struct gwa_model m = gwa_timeline_model(r.timeline);
+    assert_near(us(m.ns[GWA_GAP]), 1.6, 0.1);
+    assert_near(us(m.ns[GWA_WAKE]), 5, 1.5);
+    end(&r);
+}
+
+static void a_graph_runs_once_at_a_time(void **state)
+{
+    static const struct gwt_graph_item items[] = {
+        {.kind = GWT_LAUNCH, .count = 1, .signature = K_ADD}};
+    struct gwt_trace *t = timed();
+    (void)state;
+    graph(t, 7, items, 1);
+    graph(t, 8, items, 1);
+    lasts(t, GWT_SAMPLE_GRAPH, 7, 50);
+    lasts(t, GWT_SAMPLE_GRAPH, 8, 50);
+    launch_graph(t, 0, 7);                            /* 3..53 */
+    fake_call(t, 1, 10, 11, API_GRAPH, S_C)->arg = 7; /* another stream: 53..103 */
+    fake_call(t, 1, 20, 21, API_GRAPH, S_B)->arg = 8; /* another graph: 23..73 */
+    struct run r = run(t);
+    assert_sums(&r, 100, 100, 0, 0);
+    assert_near(gwa_hist_quantile(&r.device->queue, 1), 42 * US, US);
+    end(&r);
+}
+
+/* ---- durations ---------------------------------------------------------------------- */
+
+static void a_place_in_the_sequence_has_its_own_duration(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    /* K_GEMM after K_ADD takes 20, after K_TINY 60; both are sampled now and then */
+    for (int i = 0; i < 200; i++) {
+        launch(t, 1000 * i, S_A, K_ADD);
+        launch(t, 1000 * i + 2, S_A, K_GEMM);
+        launch(t, 1000 * i + 4, S_A, K_TINY);
+        launch(t, 1000 * i + 6, S_A, K_GEMM);
+        if (i % 20 == 0) {
+            sample_at(t, 1000 * i + 2, GWT_SAMPLE_KERNEL, S_A, K_GEMM, 0, 20);
+            sample_at(t, 1000 * i + 6, GWT_SAMPLE_KERNEL, S_A, K_GEMM, 0, 60);
+            sample_at(t, 1000 * i, GWT_SAMPLE_KERNEL, S_A, K_ADD, 0, 10);
+            sample_at(t, 1000 * i + 4, GWT_SAMPLE_KERNEL, S_A, K_TINY, 0, 5);
+        }
+    }
+    /* two more of the first kind, none of the second: their mean would be off by 4 */
+    launch(t, 300000, S_A, K_ADD);
+    launch(t, 300002, S_A, K_GEMM);
+    struct run r = run(t);
+    assert_near(us(r.device->signatures[K_GEMM].ns), 200 * 80 + 20, 20);
+    /* the last two: 10, and 20 behind a pause of 1 */
+    struct gwa_context c = {0};
+    struct gwt_event e = *launch(t, 400000, S_A, K_ADD);
+    struct gwa_duration d;
+    gwa_durations_of(r.durations, &e, &c, &d);
+    e.arg = K_GEMM;
+    gwa_durations_of(r.durations, &e, &c, &d);
+    assert_near(d.ns, 20 * US, 100);
+    assert_true(d.own);
+    assert_true(d.spread < 1000); /* not the 20 us between the two places */
+    assert_near(gwa_durations_signature(r.durations, K_GEMM).ns, 40 * US, 1);
+    end(&r);
+}
+
+static void places_that_are_alike_are_not_told_apart(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    for (int i = 0; i < 100; i++) { /* 20 or 60 by the data, not by the place */
+        launch(t, 1000 * i, S_A, i % 2 ? K_ADD : K_TINY);
+        launch(t, 1000 * i + 2, S_A, K_GEMM);
+        sample_at(t, 1000 * i + 2, GWT_SAMPLE_KERNEL, S_A, K_GEMM, 0, i / 2 % 2 ? 20 : 60);
+    }
+    struct run r = run(t);
+    struct gwa_context c = {0};
+    struct gwt_event e = *launch(t, 400000, S_A, K_ADD);
+    struct gwa_duration d;
+    gwa_durations_of(r.durations, &e, &c, &d);
+    e.arg = K_GEMM;
+    gwa_durations_of(r.durations, &e, &c, &d);
+    assert_near(d.ns, 40 * US, 1);
+    assert_near(d.spread, 20 * US, 1 * US);
+    assert_near(d.error, 2 * US, 0.1 * US); /* of 100 samples */
+    end(&r);
+}
+
+static void a_pair_less_its_constant_is_the_duration(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    sample_at(t, -1000, GWT_SAMPLE_KERNEL, S_A, K_ADD, 0, 0)->flags |= GWT_VOID_LATE << 8;
+    sample_at(t, -1000, GWT_SAMPLE_KERNEL, S_A, K_ADD, 0, 0)->raw = 0;
+    copies_last(t, GWT_SAMPLE_H2D, 1 << 20, 30);
+    copies_last(t, GWT_SAMPLE_H2D, 16 << 20, 330); /* 20 + bytes at 54 GB/s */
+    launch(t, 0, S_A, K_ADD);
+    struct run r = run(t);
+    assert_int_equal(gwa_durations_samples(r.durations), 5);
+    struct gwa_duration d = gwa_durations_signature(r.durations, K_ADD);
+    /* the pair was 12.1, a pair adds 2.7, CUPTI counts 0.6 more than the kernel that says so */
+    assert_near(d.ns, 10 * US, 0);
+    assert_true(d.own);
+    assert_near(gwa_durations_copy(r.durations, GWT_H2D, 1 << 20, 1).ns, 30 * US, 1);
+    /* half way between the two sizes; beyond, at the rate of the largest */
+    assert_near(gwa_durations_copy(r.durations, GWT_H2D, 17 << 19, 1).ns, 180 * US, 1);
+    assert_near(gwa_durations_copy(r.durations, GWT_H2D, 64 << 20, 1).ns, 1320 * US, 1);
+    assert_near(gwa_durations_copy(r.durations, GWT_H2D, 2 << 20, 2).ns, 60 * US, 1);
+    double below, above;
+    gwa_durations_doubt(r.durations, &below, &above);
+    assert_near(below, 350, 0);
+    assert_near(above, 100, 0);
+    end(&r);
+
+    t = timed(); /* another architecture: the same offset, in more doubt */
+    t->devices[0].cc_major = 8;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    launch(t, 0, S_A, K_ADD);
+    r = run(t);
+    assert_near(gwa_durations_signature(r.durations, K_ADD).ns, 10 * US, 0);
+    gwa_durations_doubt(r.durations, &below, &above);
+    assert_near(below, 350 + 500, 0);
+    end(&r);
+}
+
+static void what_was_never_sampled_is_guessed_by_its_name(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    t->signatures[K_LONG] = t->signatures[K_WIDE] = t->signatures[K_ADD];
+    t->signatures[K_LONG].grid[0] = 400;
+    t->signatures[K_WIDE].grid[0] = 800;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);  /* 200 blocks */
+    lasts(t, GWT_SAMPLE_KERNEL, K_LONG, 18); /* 400: hence 2 + 4 per 100 */
+    launch(t, 0, S_A, K_ADD);
+    launch(t, 100, S_A, K_LONG);
+    launch(t, 200, S_A, K_WIDE);
+    launch(t, 300, S_A, K_GEMM); /* whose name has no sample either: the mean of those that have */
+    struct run r = run(t);
+    assert_near(us(gwa_durations_signature(r.durations, K_WIDE).ns), 34, 1e-3);
+    assert_false(gwa_durations_signature(r.durations, K_WIDE).own);
+    assert_near(us(gwa_durations_signature(r.durations, K_GEMM).ns), 14, 1e-3);
+    assert_near(us(r.device->ns), 10 + 18 + 34 + 14, 1e-3);
+    assert_near(us(r.device->own_ns), 10 + 18, 1e-3);
+    end(&r);
+}
+
+static void without_samples_nothing_is_said(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    launch(t, 0, S_A, K_ADD);
+    struct run r = run(t);
+    assert_int_equal(gwa_durations_samples(r.durations), 0);
+    end(&r);
+}
+
+/* ---- windows ------------------------------------------------------------------------ */
+
+static void a_range_counts_from_its_first_start_to_its_last_end(void **state)
+{
+    struct gwt_trace *t = timed();
+    struct gwa_interval list[] = {{.from = 100 * US, .to = 200 * US},
+                                  {.from = 300 * US, .to = 400 * US}};
+    struct gwa_ranges ranges = {.list = list, .count = 2};
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    launch(t, 0, S_A, K_ADD);
+    launch(t, 110, S_A, K_ADD); /* 113..123 */
+    launch(t, 150, S_A, K_ADD); /* 153..163: the window is 50, of which 30 idle */
+    launch(t, 250, S_A, K_ADD); /* between the ranges */
+    launch(t, 310, S_A, K_ADD); /* 313..323 */
+    launch(t, 390, S_A, K_ADD); /* 393..403: the window is 90, of which 70 idle */
+    launch(t, 500, S_A, K_ADD);
+    struct run r = run_in(t, &ranges);
+    assert_sums(&r, 140, 40, 0, 0);
+    assert_int_equal(r.sums.gaps_count, 2);
+    assert_int_equal(r.sums.gaps[0].ns, 70 * US);
+    assert_int_equal(r.device->launches, 4);
+    assert_int_equal(r.device->signatures[K_ADD].count, 4);
+    end(&r);
+}
+
+static void work_of_before_a_range_that_runs_inside_is_busy_time(void **state)
+{
+    struct gwt_trace *t = timed();
+    struct gwa_interval list[] = {{.from = 100 * US, .to = 400 * US}};
+    struct gwa_ranges ranges = {.list = list, .count = 1};
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    lasts(t, GWT_SAMPLE_KERNEL, K_GEMM, 147);
+    launch(t, 90, S_B, K_GEMM); /* 93..240 */
+    launch(t, 110, S_A, K_ADD); /* 113..123: the window begins */
+    launch(t, 300, S_A, K_ADD); /* 303..313: it ends */
+    struct run r = run_in(t, &ranges);
+    assert_sums(&r, 200, 127 + 10, 0, 0);
+    end(&r);
+}
+
+static void nvidia_smi_sees_any_kernel_in_a_sixth_of_a_second(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    for (int i = 0; i < 4; i++)
+        launch(t, 510000 * i, S_A, K_ADD); /* 1.53 s: sixths 0, 3, 6, 9 */
+    struct run r = run(t);
+    assert_int_equal(r.device->sweep.cells.count, 10);
+    assert_int_equal(r.device->sweep.kernel_cells.count, 4);
+    end(&r);
+}
+
+static void more_than_is_held_is_swept_on_the_way(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    for (int i = 0; i < 30000; i++)
+        launch(t, 20 * i, i % 2 ? S_A : S_B, K_ADD);
+    struct run r = run(t);
+    assert_sums(&r, 20 * 29999 + 10, 300000, 0, 0);
+    assert_int_equal(r.device->sweep.late, 0);
+    assert_int_equal(r.sums.gaps_count, GWA_GAPS);
+    end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_starts_when_it_may),
+        cmocka_unit_test(a_gap_of_exactly_100_or_10_us_is_of_the_middle),
+        cmocka_unit_test(a_host_that_is_ahead_saturates_the_device),
+        cmocka_unit_test(dependent_launches_leave_no_gap),
+        cmocka_unit_test(what_did_not_run_is_not_there),
+        cmocka_unit_test(with_launches_that_block_each_ends_at_its_return),
+        cmocka_unit_test(streams_run_side_by_side),
+        cmocka_unit_test(a_stream_waits_for_the_record_of_before),
+        cmocka_unit_test(the_legacy_stream_and_blocking_streams_take_turns),
+        cmocka_unit_test(a_host_function_holds_its_stream),
+        cmocka_unit_test(communication_and_copies_count_where_nothing_better_runs),
+        cmocka_unit_test(a_blocking_copy_ends_at_its_return),
+        cmocka_unit_test(a_pageable_copy_lasts_as_long_as_its_call_lets_it),
+        cmocka_unit_test(a_call_that_returns_late_is_put_where_it_belongs),
+        cmocka_unit_test(a_graph_takes_what_was_sampled_less_its_gaps),
+        cmocka_unit_test(a_graph_without_samples_is_the_sum_of_its_nodes),
+        cmocka_unit_test(what_was_waited_for_had_ended),
+        cmocka_unit_test(a_wait_for_an_event_bounds_what_came_before_it),
+        cmocka_unit_test(another_threads_launch_meanwhile_is_not_bounded),
+        cmocka_unit_test(a_wait_that_is_over_at_once_says_nothing),
+        cmocka_unit_test(uncertain_work_may_have_lasted_until_the_wait_ended),
+        cmocka_unit_test(the_run_tells_how_long_its_gaps_are),
+        cmocka_unit_test(a_graph_runs_once_at_a_time),
+        cmocka_unit_test(a_place_in_the_sequence_has_its_own_duration),
+        cmocka_unit_test(places_that_are_alike_are_not_told_apart),
+        cmocka_unit_test(a_pair_less_its_constant_is_the_duration),
+        cmocka_unit_test(what_was_never_sampled_is_guessed_by_its_name),
+        cmocka_unit_test(without_samples_nothing_is_said),
+        cmocka_unit_test(a_range_counts_from_its_first_start_to_its_last_end),
+        cmocka_unit_test(work_of_before_a_range_that_runs_inside_is_busy_time),
+        cmocka_unit_test(nvidia_smi_sees_any_kernel_in_a_sixth_of_a_second),
+        cmocka_unit_test(more_than_is_held_is_swept_on_the_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
