@@ -14,6 +14,20 @@ is "sh and python: exit code" 0 $?
 is "sh and python: output" "" "$(cat "$out" "$err")"
 is "sh and python: files" "" "$(left)"
 
+# A machine without CUDA still looks like one, but for weak references, which are resolved at
+# start-up and cannot be hidden: they reach the family's answer of "no driver".
+if [ -x "$sim/clients/nodriver" ] && ! ldconfig -p | grep -q 'libcuda\.so\.1'; then
+    LD_PRELOAD=$lib "$sim/clients/nodriver" >"$out" 2>"$err"
+    is "no driver" "default cuInit: absent
+default cudaMalloc: absent
+next cuInit: absent
+libcuda: absent
+weak cuMemAlloc_v2: status 100
+weak cudaGetDevice: absent
+weak ncclGroupStart: status 2" "$(cat "$out" "$err")"
+    is "no driver: files" "" "$(left)"
+fi
+
 LD_PRELOAD=$lib LD_BIND_NOW=1 sh -c 'exit 7' >"$out" 2>"$err"
 is "LD_BIND_NOW: exit code" 7 $?
 is "LD_BIND_NOW: output" "" "$(cat "$out" "$err")"
