@@ -146,10 +146,11 @@ void gw_on_copy_batch(struct gw_frame *f, void *const *dsts, void *const *srcs, 
 }
 
 /* A capture is over whatever EndCapture returned, except where it refused to look at it:
- * wrong thread (908), not capturing (401), not a stream (1, 400). */
+ * wrong thread (908), not the stream it began in (903), not capturing (401), not a stream
+ * (1, 400). */
 void gw_capture_ended(int status)
 {
-    if (status == 908 || status == 401 || status == 400 || status == 1)
+    if (status == 908 || status == 903 || status == 401 || status == 400 || status == 1)
         return;
     if (gw_sub_seq(&gw_gate, 1) == 0)
         gw_add_seq(&gw_gate, 1); /* a capture begun before we looked */

@@ -219,6 +219,7 @@ void gw_on_copy_batch(struct gw_frame *f, void *const *dsts, void *const *srcs, 
 
 #define D_PREFETCH_BATCH(ptrs, sizes, count, stream)                                               \
     do {                                                                                           \
+        f->value = 0;                                                                              \
         for (size_t i_ = 0; (sizes) && i_ < (count); i_++)                                         \
             f->value += (sizes)[i_];                                                               \
         f->arg = (uint32_t)(count);                                                                \
@@ -339,10 +340,11 @@ void gw_capture_ended(int status);
         if (r == 0 && (int)LEVEL == (int)GWT_LEVEL_DRIVER)                                         \
             gw_graph_touched((const void *)(exec));                                                \
     } while (0)
-#define A_GRAPH_DESTROYED(exec)                                                                    \
+/* Before the call: the handle may be another graph's a moment after it. */
+#define D_GRAPH_DESTROY(exec)                                                                      \
     do {                                                                                           \
         f->flags |= GWT_F_CLOSING;                                                                 \
-        if (r == 0 && (int)LEVEL == (int)GWT_LEVEL_DRIVER)                                         \
+        if ((int)LEVEL == (int)GWT_LEVEL_DRIVER)                                                   \
             gw_graph_destroyed((const void *)(exec));                                              \
     } while (0)
 
@@ -353,6 +355,13 @@ void gw_capture_ended(int status);
         if ((int)LEVEL == (int)GWT_LEVEL_DRIVER)                                                   \
             gw_names_invalidate();                                                                 \
     } while (0)
+/* Events and kernels of the sampler's go with their context; so does all knowledge of names. */
+#define D_CTX_DESTROY(ctx)                                                                         \
+    do {                                                                                           \
+        gw_timer_context_gone((const void *)(ctx));                                                \
+        D_UNLOAD();                                                                                \
+    } while (0)
+#define D_CTX_RESET() D_CTX_DESTROY(NULL)
 #define A_STREAM_CREATED(stream_, flags_)                                                          \
     do {                                                                                           \
         if (r == 0) {                                                                              \

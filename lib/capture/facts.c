@@ -140,33 +140,55 @@ static void torch_version(const char *library, const char *base)
         fact("version.torch", version);
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *data)
+static const char *const libraries[] = {"libcuda.so",       "libcudart",   "libcublas.so",
+                                        "libcublasLt.so",   "libcudnn.so", "libnccl.so",
+                                        "libtorch_cuda.so", "libcufft.so", "libcusparse.so"};
+#define LIBRARIES (sizeof libraries / sizeof libraries[0])
+
+static struct {
+    char path[512];
+    const char *kind;
+} mapped_libraries[2 * LIBRARIES];
+static unsigned mapped_count;
+
+static const char *base_of(const char *path)
 {
-    static const char *const libraries[] = {"libcuda.so",       "libcudart",   "libcublas.so",
-                                            "libcublasLt.so",   "libcudnn.so", "libnccl.so",
-                                            "libtorch_cuda.so", "libcufft.so", "libcusparse.so"};
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Only notes paths: the loader's lock is held. */
+static int note(struct dl_phdr_info *info, size_t size, void *data)
+{
     (void)size, (void)data;
-    const char *base = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
-    if (!base++)
+    if (!info->dlpi_name || strlen(info->dlpi_name) >= sizeof mapped_libraries[0].path)
         return 0;
-    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
-        if (strncmp(base, libraries[i], strlen(libraries[i])) != 0)
+    for (size_t i = 0; i < LIBRARIES && mapped_count < 2 * LIBRARIES; i++) {
+        if (strncmp(base_of(info->dlpi_name), libraries[i], strlen(libraries[i])) != 0)
             continue;
-        char key[128], real[PATH_MAX];
-        const char *file = realpath(info->dlpi_name, real) ? strrchr(real, '/') + 1 : base;
-        snprintf(key, sizeof key, "library.%.100s", libraries[i]);
-        fact(key, file);
-        if (strncmp(base, "libtorch_cuda.so", 16) == 0)
-            torch_version(info->dlpi_name, base);
+        strcpy(mapped_libraries[mapped_count].path, info->dlpi_name);
+        mapped_libraries[mapped_count++].kind = libraries[i];
     }
     return 0;
+}
+
+static void library(const char *path, const char *kind)
+{
+    char key[128], real[PATH_MAX];
+    snprintf(key, sizeof key, "library.%.100s", kind);
+    fact(key, base_of(realpath(path, real) ? real : path));
+    if (strcmp(kind, "libtorch_cuda.so") == 0)
+        torch_version(path, base_of(path));
 }
 
 /* By the drain thread, seconds after the start, when the frameworks have loaded what they
  * use; and at exit, when no library may be called any more. */
 void gw_facts_libraries(bool at_exit)
 {
-    dl_iterate_phdr(visit, NULL);
+    mapped_count = 0;
+    dl_iterate_phdr(note, NULL);
+    for (unsigned i = 0; i < mapped_count; i++)
+        library(mapped_libraries[i].path, mapped_libraries[i].kind);
     int (*nccl_version)(int *) =
         at_exit ? NULL : (int (*)(int *))gw_resolve_symbol("libnccl.so.2", "ncclGetVersion");
     int v = 0;

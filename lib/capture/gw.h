@@ -144,6 +144,7 @@ extern __thread struct gw_thread *gw_self __attribute__((tls_model("initial-exec
 extern __thread struct gw_frame *gw_top __attribute__((tls_model("initial-exec")));
 extern __thread uint8_t gw_device __attribute__((tls_model("initial-exec")));
 extern char gw_dump_path[4096];
+extern pid_t gw_pid; /* of the process that started recording */
 
 /* ring.c */
 int gw_ring_create(const char *dump_path, const struct gwt_file_header *file, char ring_path[256]);
@@ -218,7 +219,8 @@ void gw_graphs_reset(void);
 
 /* resolve.c */
 void gw_resolve_init(void);
-bool gw_driver_ready(void); /* libcuda is mapped and its rows are resolved */
+void gw_resolve_reset(void); /* in a forked child */
+bool gw_driver_ready(void);  /* libcuda is mapped and its rows are resolved */
 void *gw_resolve(unsigned api);
 void *gw_resolve_runtime(unsigned node, unsigned api);
 void *gw_resolve_symbol(const char *library, const char *name); /* mapped libraries only */

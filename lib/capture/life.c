@@ -27,6 +27,7 @@ uint32_t gw_state = GW_INERT;
 uint32_t gw_recording = 1;
 uint32_t gw_gate;
 char gw_dump_path[4096];
+pid_t gw_pid;
 
 static uint32_t dead; /* always 0 */
 uint32_t *gw_alive = &dead;
@@ -153,13 +154,17 @@ bool gw_start(void)
 {
     uint32_t inert = GW_INERT;
     if (!gw_cas(&gw_state, &inert, GW_STARTING)) {
-        /* Another thread is at it; its calls and ours are worth the few milliseconds. */
-        while (gw_load_acquire(&gw_state) == GW_STARTING && starter != (uint32_t)gettid())
+        /* Another thread is at it; its calls and ours are worth the few milliseconds. Bounded,
+         * since it may need the loader's lock and this thread may hold that. */
+        uint64_t deadline = gw_clock_ns(CLOCK_MONOTONIC) + 100000000u;
+        while (gw_load_acquire(&gw_state) == GW_STARTING && starter != (uint32_t)gettid() &&
+               gw_clock_ns(CLOCK_MONOTONIC) < deadline)
             sched_yield();
         return gw_load_acquire(&gw_state) == GW_ACTIVE;
     }
     int saved = errno;
     starter = (uint32_t)gettid();
+    gw_pid = getpid();
     int r = start_locked();
     starter = 0;
     if (r == 0)
@@ -201,6 +206,7 @@ struct gw_thread *gw_thread_get(void)
 void gw_after_fork(void)
 {
     gw_lock_reset();
+    gw_resolve_reset();
     gw_alive = &dead;
     gw_self = NULL;
     gw_top = NULL;
@@ -220,6 +226,9 @@ void gw_after_fork(void)
 
 static void in_child(void)
 {
+    /* Another thread of the parent's may have held these at the fork. */
+    gw_lock_reset();
+    gw_resolve_reset();
     if (gw_state == GW_ACTIVE || gw_state == GW_STARTING)
         gw_after_fork();
 }

@@ -180,6 +180,14 @@ void gw_names_pending(void)
 void gw_names_invalidate(void)
 {
     gw_names_pending(); /* before the names go with their module */
+    gw_lock();
+    for (uint32_t i = 0; functions_pending && i < FUNCTIONS; i++)
+        if (functions[i].pending) { /* a capture is active: too late to ask, the handle may die */
+            functions[i].pending = 0;
+            functions_pending--;
+            gw_count(GWT_C_UNNAMED, 1);
+        }
+    gw_unlock();
     gw_add_relaxed(&gw_names_epoch, 1);
     /* Hints of old drivers are replaced by the look-ups that a reused handle needs anyway. */
 }

@@ -3,6 +3,7 @@
 #include "sampler.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 __thread struct gw_thread *gw_self __attribute__((tls_model("initial-exec")));
 __thread struct gw_frame *gw_top __attribute__((tls_model("initial-exec")));
@@ -169,7 +170,7 @@ struct gw_frame *gw_enter_slow(struct gw_frame *f)
     if (gw_load_acquire(&gw_state) == GW_OFF)
         return NULL;
     int saved = errno;
-    if (gw_load_acquire(&gw_state) == GW_ACTIVE && !*gw_alive)
+    if (gw_load_acquire(&gw_state) == GW_ACTIVE && !*gw_alive && getpid() != gw_pid)
         gw_after_fork(); /* a raw clone: no atfork handler ran */
     /* Asking for events, or which device is current, creates no context and starts nothing. */
     bool passive = f->kind == GWT_POLL || f->kind == GWT_CONTEXT;

@@ -53,21 +53,33 @@ static uint32_t hash(const void *p)
     return (uint32_t)(((uint64_t)(uintptr_t)p * 0x9e3779b97f4a7c15u) >> 40);
 }
 
-/* Two exports may share an address; the first keeps it. pre: resolving is locked. */
+static uint32_t inserting; /* held for one insertion */
+
+void gw_resolve_reset(void)
+{
+    inserting = 0;
+}
+
+/* Two exports may share an address; the first keeps it. */
 static void map_address(void *real, void *wrapper)
 {
-    uint32_t i = hash(real);
+    uint32_t i = hash(real), zero = 0;
+    while (!gw_cas(&inserting, &zero, 1)) { /* partner: the release below */
+        zero = 0;
+        gw_pause();
+    }
     for (uint32_t n = 0; n < ADDRESSES / 4 * 3; n++, i++) {
         void *seen = gw_load_relaxed(&addresses[i & (ADDRESSES - 1)].real);
         if (seen == real)
-            return;
+            break;
         if (!seen) {
             addresses[i & (ADDRESSES - 1)].wrapper = wrapper;
             /* Partner: the acquire load in wrapper_of(). */
             gw_store_release(&addresses[i & (ADDRESSES - 1)].real, real);
-            return;
+            break;
         }
     }
+    gw_store_release(&inserting, 0);
 }
 
 static void *wrapper_of(const void *real)
@@ -103,18 +115,7 @@ void *gw_resolve_next(const char *name)
     return real_dlsym(RTLD_NEXT, name);
 }
 
-static uint32_t resolving;
 static uint32_t driver_is_ready;
-
-static bool lock_resolving(void)
-{
-    uint32_t zero = 0;
-    while (!gw_cas(&resolving, &zero, 1)) {
-        zero = 0;
-        gw_pause();
-    }
-    return true;
-}
 
 static void resolve_driver(void *h)
 {
@@ -139,12 +140,10 @@ bool gw_driver_ready(void)
     void *h = mapped("libcuda.so.1");
     if (!h)
         return false;
-    lock_resolving();
-    if (!driver_is_ready) {
-        resolve_driver(h);
-        gw_store_release(&driver_is_ready, 1); /* partner: the acquire load above */
-    }
-    gw_store_release(&resolving, 0);
+    /* Two threads may both do it: they find the same. Waiting for each other here could
+     * deadlock with the loader's own lock, which either may hold. */
+    resolve_driver(h);
+    gw_store_release(&driver_is_ready, 1); /* partner: the acquire load above */
     return true;
 }
 
@@ -176,49 +175,57 @@ void *gw_resolve(unsigned api)
     return real;
 }
 
-struct runtime_search {
-    const char *name;
-    const char *version;
-    void *found;
-    void *any;
+#define RUNTIMES 8
+struct runtimes {
+    unsigned n;
+    char path[RUNTIMES][512];
 };
 
-/* Wheels rename it (libcudart-d0da41ae.so.11.0), so the version node is what tells. */
-static int visit_runtime(struct dl_phdr_info *info, size_t size, void *data)
+/* Wheels rename it (libcudart-d0da41ae.so.11.0), so the version node is what tells. Paths are
+ * only noted here: the loader holds one lock during the walk and takes another for a look-up,
+ * and a dlopen() on another thread takes them the other way round. */
+static int note_runtime(struct dl_phdr_info *info, size_t size, void *data)
 {
-    struct runtime_search *s = data;
+    struct runtimes *r = data;
     (void)size;
     const char *base = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
     base = base ? base + 1 : info->dlpi_name;
-    if (!base || strncmp(base, "libcudart", 9) != 0)
-        return 0;
-    void *h = mapped(info->dlpi_name);
-    if (!h)
-        return 0;
-    if (!s->any)
-        s->any = real_dlsym(h, s->name);
-    if (!s->found)
-        s->found = dlvsym(h, s->name, s->version);
-    return s->found != NULL;
+    if (base && strncmp(base, "libcudart", 9) == 0 && strlen(info->dlpi_name) < 512)
+        strcpy(r->path[r->n++], info->dlpi_name);
+    return r->n == RUNTIMES;
+}
+
+static void *find_runtime(const char *name, const char *version, void **any)
+{
+    struct runtimes r = {0};
+    void *found = NULL;
+    dl_iterate_phdr(note_runtime, &r);
+    for (unsigned i = 0; i < r.n && !found; i++) {
+        void *h = mapped(r.path[i]);
+        if (!h)
+            continue;
+        if (!*any)
+            *any = real_dlsym(h, name);
+        found = dlvsym(h, name, version);
+    }
+    return found;
 }
 
 void *gw_resolve_runtime(unsigned node, unsigned api)
 {
     const struct gw_call *c = &gw_calls[api];
-    struct runtime_search s = {.name = c->name, .version = node_version[node]};
-    dl_iterate_phdr(visit_runtime, &s);
-    void *real = s.found ? s.found : dlvsym(RTLD_NEXT, c->name, node_version[node]);
+    void *any = NULL, *real = find_runtime(c->name, node_version[node], &any);
+    if (!real)
+        real = dlvsym(RTLD_NEXT, c->name, node_version[node]);
     /* A caller without versions, or a runtime without: whichever is there. */
     if (!real)
-        real = s.any ? s.any : real_dlsym(RTLD_NEXT, c->name);
+        real = any ? any : real_dlsym(RTLD_NEXT, c->name);
     for (unsigned n = 0; n < GW_NODES; n++)
         if (real == c->wrapper[n])
             real = NULL;
     if (real) {
         gw_store_release(&gw_real_runtime[node][api], real);
-        lock_resolving();
         map_address(real, c->wrapper[node]);
-        gw_store_release(&resolving, 0);
     }
     return real;
 }

@@ -267,6 +267,8 @@ static void pace(uint64_t *last_heads, uint64_t *last_ns)
         heads += gw_load_relaxed(&gw_ring_slot(i)->head);
     if (now - *last_ns < 100000000)
         return;
+    if (heads < *last_heads) /* a ring was handed on and counts from zero */
+        *last_heads = heads;
     double rate = (double)(heads - *last_heads) / ((double)(now - *last_ns) * 1e-9);
     double samples = (double)gw_spending / 30000.0;
     double every = rate / (4 * samples);
@@ -378,6 +380,10 @@ void gw_timer_start(void)
     if (gw_options.timing_pct <= 0 || !gw_driver.cuCtxGetCurrent)
         return;
     gw_spending = (uint64_t)(gw_options.timing_pct * 1e7); /* percent of a second, ns */
+    /* Handlers registered now run before the driver's own, which were registered earlier. */
+    static bool registered;
+    if (!registered)
+        registered = atexit(gw_timer_stop) == 0;
     stop_word = 0;
     running = 1;
     sigfillset(&all);
@@ -399,8 +405,17 @@ void gw_timer_stop(void)
         nap(500000);
 }
 
+void gw_timer_context_gone(const void *ctx)
+{
+    if (!gw_pool.ctx || (ctx && ctx != gw_pool.ctx) || gw_load_relaxed(&stop_word))
+        return;
+    gw_store_relaxed(&gw_timing, 0);
+    gw_sample_wait();
+    gw_timer_stop();
+}
+
 void gw_timer_switch(bool on)
 {
-    if (gw_pool.word)
+    if (gw_pool.word && gw_load_acquire(&running))
         gw_store_relaxed(&gw_timing, on);
 }
