@@ -54,7 +54,8 @@ GW_INLINE struct gw_frame *gw_enter_frame(struct gw_frame *f, uint64_t word)
         /* The common nesting: a runtime call's own driver call. Its caller's frame lies
          * higher on the stack, or it is not a caller (drop_unwound() in record.c). */
         if (f->level == GWT_LEVEL_DRIVER && o->level == GWT_LEVEL_RUNTIME && o->kind == f->kind &&
-            !o->taken && (uintptr_t)o > (uintptr_t)f && !gw_share_sampled(o)) {
+            !o->taken && (uintptr_t)o > (uintptr_t)f && o->t0 == gw_top_t0 &&
+            !gw_share_sampled(o)) {
             o->taken = 1;
             o->flags |= GWT_F_DRIVER;
             f->merged = 1;
@@ -63,7 +64,7 @@ GW_INLINE struct gw_frame *gw_enter_frame(struct gw_frame *f, uint64_t word)
         return gw_enter_nested(f);
     }
     gw_top = f;
-    f->t0 = gw_ticks();
+    f->t0 = gw_top_t0 = gw_ticks();
     /* What a killed job was inside. Not ordered against anything: a reader takes it as a hint. */
     t->slot->open_api = f->api;
     gw_store_relaxed(&t->slot->open_t0, f->t0);

@@ -37,8 +37,9 @@ uint64_t gw_measure_cost(void)
     /* Caches as they are in the steady state: every signature entry and the stream are known. */
     for (unsigned i = 0; i < GW_SIGNATURE_CACHE; i++)
         t->signatures[i] = (struct gw_signature_entry){.shape.epoch = gw_names_epoch, .id = 1};
-    t->stream_id = 1;
-    t->stream_key = gw_streams_epoch << 10 | (uint32_t)gw_device << 2 | 2;
+    for (unsigned i = 0; i < GW_STREAM_CACHE; i++)
+        t->streams[i] = (struct gw_stream_entry){
+            .key = gw_streams_epoch << 10 | (uint32_t)gw_device << 2 | 2, .id = 1};
     gw_self = t;
     for (unsigned r = 0; r < 5; r++) {
         uint64_t t0 = gw_clock_ns(CLOCK_MONOTONIC);

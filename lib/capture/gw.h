@@ -92,6 +92,7 @@ struct gw_signature_entry {
     uint32_t id;
     uint32_t spare;
 };
+#define GW_STREAM_CACHE    8u
 #define GW_SIGNATURE_CACHE 512u
 
 struct gw_thread {
@@ -103,9 +104,11 @@ struct gw_thread {
     uint64_t lost, lost_first, lost_last; /* drops not yet told by a LOST record */
     uint32_t id;
     uint32_t busy; /* a record or first-time work is under way: a signal handler must not nest */
-    const void *stream_handle;
-    uint32_t stream_key; /* device, per-thread bit, epoch of the cached stream */
-    uint16_t stream_id;
+    struct gw_stream_entry {
+        const void *handle;
+        uint32_t key; /* device, which stream a null means, epoch */
+        uint16_t id;
+    } streams[GW_STREAM_CACHE];
     int32_t countdown; /* calls until the next candidate for timing */
     uint32_t random;
     struct gw_signature_entry signatures[GW_SIGNATURE_CACHE];
@@ -142,6 +145,8 @@ void gw_after_fork(void); /* makes this process inert again; touches no inherite
 struct gw_thread *gw_thread_get(void); /* this thread's, made at first use; NULL: none to be had */
 extern __thread struct gw_thread *gw_self __attribute__((tls_model("initial-exec")));
 extern __thread struct gw_frame *gw_top __attribute__((tls_model("initial-exec")));
+/* gw_top's own t0: a frame whose memory says otherwise was left without a return. */
+extern __thread uint64_t gw_top_t0 __attribute__((tls_model("initial-exec")));
 extern __thread uint8_t gw_device __attribute__((tls_model("initial-exec")));
 extern char gw_dump_path[4096];
 extern pid_t gw_pid; /* of the process that started recording */

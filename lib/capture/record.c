@@ -7,6 +7,7 @@
 
 __thread struct gw_thread *gw_self __attribute__((tls_model("initial-exec")));
 __thread struct gw_frame *gw_top __attribute__((tls_model("initial-exec")));
+__thread uint64_t gw_top_t0 __attribute__((tls_model("initial-exec")));
 __thread uint8_t gw_device __attribute__((tls_model("initial-exec")));
 
 /* ---- the ring's producer side ------------------------------------------------- */
@@ -102,11 +103,12 @@ void gw_push_mark(enum gwt_kind kind, uint32_t arg, uint64_t value)
 
 /* A frame at or below ours belongs to a call that an exception or a cancellation left
  * without passing through its return: the stack grows down, so a caller's frame lies
- * higher. Its memory may be overwritten already, so only the open slot is told. */
+ * higher. So does one that lies higher but no longer holds what was written there. Its
+ * memory is another's by now, so only the open slot is told. */
 static void drop_unwound(struct gw_frame *f)
 {
     struct gw_thread *t = gw_self;
-    if (!gw_top || (uintptr_t)gw_top > (uintptr_t)f)
+    if (!gw_top || ((uintptr_t)gw_top > (uintptr_t)f && gw_top->t0 == gw_top_t0))
         return;
     gw_top = NULL;
     if (!t || t->busy || !t->slot->open_t0)
@@ -152,7 +154,7 @@ struct gw_frame *gw_enter_nested(struct gw_frame *f)
     if (o)
         f->flags |= GWT_F_NESTED;
     gw_top = f;
-    f->t0 = gw_ticks();
+    f->t0 = gw_top_t0 = gw_ticks();
     if (t && !o) {
         t->slot->open_api = f->api;
         gw_store_relaxed(&t->slot->open_t0, f->t0);
@@ -225,16 +227,18 @@ static inline uint32_t signature(struct gw_thread *t, struct gw_frame *f, int st
     return id;
 }
 
+/* Epochs start at 1, so an empty entry matches nothing. */
 static inline uint16_t stream(struct gw_thread *t, const struct gw_frame *f)
 {
     uint32_t key = (gw_load_relaxed(&gw_streams_epoch) << 10) | (uint32_t)gw_device << 2 |
                    (uint32_t)f->no_stream << 1 | f->per_thread;
-    if (gw_likely(t->stream_handle == f->stream && t->stream_key == key && t->stream_id))
-        return t->stream_id;
+    uintptr_t h = (uintptr_t)f->stream;
+    struct gw_stream_entry *e =
+        &t->streams[(h >> 4 ^ h >> 9 ^ h >> 14 ^ f->no_stream) & (GW_STREAM_CACHE - 1)];
+    if (gw_likely(e->handle == f->stream && e->key == key))
+        return e->id;
     uint16_t id = gw_stream_slow(t, f);
-    t->stream_handle = f->stream;
-    t->stream_key = key;
-    t->stream_id = id;
+    *e = (struct gw_stream_entry){.handle = f->stream, .key = key, .id = id};
     return id;
 }
 
@@ -265,11 +269,18 @@ static void push_busy(struct gw_thread *t, const struct gwt_record *r)
     t->busy = 0;
 }
 
+static inline void leave_frame(const struct gw_frame *f)
+{
+    gw_top = f->outer;
+    if (gw_unlikely(f->outer != NULL))
+        gw_top_t0 = f->outer->t0;
+}
+
 /* post: the thread to record into, or NULL: this call leaves no record. */
 static inline struct gw_thread *may_record(struct gw_frame *f)
 {
     struct gw_thread *t = gw_self;
-    gw_top = f->outer;
+    leave_frame(f);
     if (gw_unlikely(!gw_load_relaxed(gw_alive)))
         return NULL; /* never started, or finished meanwhile */
     if (gw_unlikely(!t) && !(t = gw_thread_get())) {
@@ -335,7 +346,7 @@ static void tell_sampler(const struct gw_frame *f, const struct gwt_record *r, u
 void gw_finish(struct gw_frame *f, uint64_t t1, int status)
 {
     if (f->kind == GWT_POLL) {
-        gw_top = f->outer;
+        leave_frame(f);
         gw_count(GWT_C_POLLS, 1);
         return;
     }

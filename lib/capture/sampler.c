@@ -366,7 +366,7 @@ int gw_sample_begin(struct gw_frame *f)
     gw_fence_signal();
     t->busy = 0;
     if (index >= 0) /* the record is about the program's call, not about ours before it */
-        f->t0 = gw_pool.pairs[index].t0 = gw_ticks();
+        f->t0 = gw_top_t0 = gw_pool.pairs[index].t0 = gw_ticks(); /* f is the top frame */
     return index;
 }
 

@@ -27,7 +27,7 @@ struct stream {
 static struct stream streams[STREAMS];
 static uint32_t streams_used;
 static uint32_t last_id;
-uint32_t gw_streams_epoch;
+uint32_t gw_streams_epoch = 1;
 
 static struct {
     const void *ctx;
@@ -170,16 +170,23 @@ static bool same(const struct stream *a, const struct stream *b)
            (a->device == b->device || a->type == GWT_STREAM_USER);
 }
 
+/* A stream belongs to its creator's device, whoever uses it: the handle alone tells. */
+static uint32_t hash(const struct stream *key)
+{
+    uint32_t h = (uint32_t)((uintptr_t)key->handle >> 4) * 0x9e3779b1u;
+    h ^= h >> 15;
+    return key->type == GWT_STREAM_USER ? h : key->type + key->device * 7u + key->thread * 31u;
+}
+
 /* pre:  locked. */
 static uint16_t add(const struct stream *key, unsigned nonblocking)
 {
-    if (streams_used >= STREAMS / 4 * 3 || last_id >= UINT16_MAX)
-        return 0;
-    uint32_t i = (uint32_t)((uintptr_t)key->handle >> 4) * 0x9e3779b1u + key->type +
-                 key->device * 7u + key->thread * 31u;
+    uint32_t i = hash(key);
     while (streams[i & (STREAMS - 1)].type && !streams[i & (STREAMS - 1)].gone)
         i++;
     struct stream *s = &streams[i & (STREAMS - 1)];
+    if ((!s->type && streams_used >= STREAMS / 4 * 3) || last_id >= UINT16_MAX)
+        return 0;
     struct gwt_def_stream d = {.handle = (uint64_t)(uintptr_t)key->handle,
                                .type = key->type,
                                .device = key->device,
@@ -195,18 +202,11 @@ static uint16_t add(const struct stream *key, unsigned nonblocking)
     return s->id;
 }
 
+/* Entries of streams that are gone stay in their chains until another takes their place. */
 static struct stream *find(const struct stream *key)
 {
-    uint32_t i = (uint32_t)((uintptr_t)key->handle >> 4) * 0x9e3779b1u + key->type +
-                 key->device * 7u + key->thread * 31u;
-    if (key->type == GWT_STREAM_USER) {
-        /* any device: a stream belongs to its creator's, whoever uses it */
-        for (uint32_t n = 0; n < STREAMS; n++)
-            if (same(&streams[n], key))
-                return &streams[n];
-        return NULL;
-    }
-    for (; streams[i & (STREAMS - 1)].type; i++)
+    uint32_t i = hash(key);
+    for (uint32_t n = 0; n < STREAMS && streams[i & (STREAMS - 1)].type; n++, i++)
         if (same(&streams[i & (STREAMS - 1)], key))
             return &streams[i & (STREAMS - 1)];
     return NULL;

@@ -265,6 +265,36 @@ static void test_exception_past_a_wrapper(void **state)
     assert_null(gw_top);
 }
 
+/* The same, and the next call comes from deeper in the stack, where an address alone would
+ * take the dead frame for a caller's. */
+__attribute__((noinline)) static void launch_deep(void)
+{
+    char *room = __builtin_alloca(16384);
+    __asm__ volatile("" : : "r"(room) : "memory");
+    driver_launch();
+    __asm__ volatile("" : : "r"(room) : "memory");
+}
+
+__attribute__((noinline)) static void overwrite(void)
+{
+    char *room = __builtin_alloca(16384);
+    memset(room, 0x5a, 16384);
+    __asm__ volatile("" : : "r"(room) : "memory");
+}
+
+static void test_exception_then_deeper_call(void **state)
+{
+    (void)state;
+    if (!setjmp(out))
+        throws_deep();
+    overwrite();
+    launch_deep();
+    assert_int_equal(slot.head, 2);
+    assert_int_equal(ring[0].flags, GWT_F_UNWOUND);
+    assert_false(ring[1].flags & GWT_F_NESTED);
+    assert_null(gw_top);
+}
+
 static void test_signal_handler_inside_a_record(void **state)
 {
     (void)state;
@@ -320,6 +350,7 @@ int main(void)
         TEST(test_full_ring_drops_newest_and_tells),
         TEST(test_block_drops_after_its_bound),
         TEST(test_exception_past_a_wrapper),
+        TEST(test_exception_then_deeper_call),
         TEST(test_signal_handler_inside_a_record),
         TEST(test_long_call),
         TEST(test_switched_off_keeps_books),
