@@ -215,6 +215,7 @@ void gw_after_fork(void)
     gw_recording = 1;
     gw_ring_forget();
     gw_drain_forget();
+    gw_timer_forget();
     gw_define_reset();
     gw_memory_reset();
     gw_nvtx_reset();

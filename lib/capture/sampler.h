@@ -87,7 +87,8 @@ extern uint64_t gw_awaited;
 void gw_timer_start(void);
 /* A context is about to go; NULL: perhaps the pool's. If it is, timing ends for good. */
 void gw_timer_context_gone(const void *ctx);
-void gw_timer_stop(void); /* at exit: no CUDA call of ours after it returns */
+void gw_timer_forget(void); /* in a forked child */
+void gw_timer_stop(void);   /* at exit: no CUDA call of ours after it returns */
 void gw_sampler_reset(void);
 void gw_timer_switch(bool on); /* NVTX mark gpuwait.timing */
 

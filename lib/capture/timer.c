@@ -405,6 +405,12 @@ void gw_timer_stop(void)
         nap(500000);
 }
 
+/* The thread is the parent's: nothing is to be waited for at exit. */
+void gw_timer_forget(void)
+{
+    running = 0;
+}
+
 void gw_timer_context_gone(const void *ctx)
 {
     if (!gw_pool.ctx || (ctx && ctx != gw_pool.ctx) || gw_load_relaxed(&stop_word))

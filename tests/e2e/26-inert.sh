@@ -69,6 +69,19 @@ if pid == 0:
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
 if sys.argv[1] == 'before':
     use()"
+# Its exit waits for none of the threads that only its parent has (the timer's 200 ms).
+quick="$fork
+import time
+begun = time.time()
+for i in range(10):
+    pid = os.fork()
+    if pid == 0:
+        sys.exit(0)
+    os.waitpid(pid, 0)
+assert time.time() - begun < 1.5, time.time() - begun"
+preloaded python3 -c "$quick" after >"$out" 2>"$err"
+is "children exit at once: output" "" "$(cat "$out" "$err")"
+rm -rf gpuwait.trace
 preloaded python3 -c "$fork" after >"$out" 2>"$err"
 is "a child without CUDA: output" "" "$(cat "$out" "$err")"
 is "a child without CUDA: dumps" 1 "$(find gpuwait.trace -name '*.gwt' | wc -l)"
