@@ -184,13 +184,11 @@ void gw_on_copy_batch(struct gw_frame *f, void *const *dsts, void *const *srcs, 
         f->flags |= GWT_F_BLOCKING;                                                                \
         __VA_ARGS__;                                                                               \
     } while (0)
-#define D_COPY2D_BLOCKING(p, stream)        GW_BLOCKING(D_COPY2D(p, stream))
-#define D_COPY3D_BLOCKING(p, stream)        GW_BLOCKING(D_COPY3D(p, stream))
-#define D_COPY2D_V1_BLOCKING(p, stream)     GW_BLOCKING(D_COPY2D_V1(p, stream))
-#define D_COPY3D_V1_BLOCKING(p, stream)     GW_BLOCKING(D_COPY3D_V1(p, stream))
-#define D_COPY3DPEER_BLOCKING(p, stream)    GW_BLOCKING(D_COPY3DPEER(p, stream))
-#define D_COPY3D_RT_BLOCKING(p, stream)     GW_BLOCKING(D_COPY3D_RT(p, stream))
-#define D_COPY3DPEER_RT_BLOCKING(p, stream) GW_BLOCKING(D_COPY3DPEER_RT(p, stream))
+#define D_COPY2D_BLOCKING(p, stream)    GW_BLOCKING(D_COPY2D(p, stream))
+#define D_COPY3D_BLOCKING(p, stream)    GW_BLOCKING(D_COPY3D(p, stream))
+#define D_COPY2D_V1_BLOCKING(p, stream) GW_BLOCKING(D_COPY2D_V1(p, stream))
+#define D_COPY3D_V1_BLOCKING(p, stream) GW_BLOCKING(D_COPY3D_V1(p, stream))
+#define D_COPY3D_RT_BLOCKING(p, stream) GW_BLOCKING(D_COPY3D_RT(p, stream))
 #define D_COPY_BATCH(dsts, srcs, sizes, count, stream)                                             \
     do {                                                                                           \
         gw_on_copy_batch(f, (void *const *)(dsts), (void *const *)(srcs), (sizes), (count),        \
@@ -214,8 +212,7 @@ void gw_on_copy_batch(struct gw_frame *f, void *const *dsts, void *const *srcs, 
         f->arg = 1;                                                                                \
         D_STREAM(stream);                                                                          \
     } while (0)
-#define D_MEMSET_BLOCKING(ptr, bytes, stream) D_MEMSET(ptr, bytes, stream)
-#define D_PREFETCH(ptr, bytes, stream)        D_MEMSET(ptr, bytes, stream)
+#define D_PREFETCH(ptr, bytes, stream) D_MEMSET(ptr, bytes, stream)
 
 #define D_PREFETCH_BATCH(ptrs, sizes, count, stream)                                               \
     do {                                                                                           \
