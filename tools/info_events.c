@@ -35,6 +35,24 @@ static const char *scope_name(unsigned scope)
 }
 
 /* What the event is about, by kind; "" where its name says all. Malloc'ed. */
+/* Innermost frame first: "fetch (train.py:12) < main (train.py:87)". */
+static char *stack_text(const struct gwt_trace *trace, const struct gwt_event *e)
+{
+    struct gwt_stack_info k;
+    char *text = xprintf("thread %llu:", (unsigned long long)e->value);
+    if (!gwt_stack(trace, e->arg, &k))
+        return text;
+    for (size_t i = 0; i < k.count; i++) {
+        const struct gwt_stack_frame *f = &k.frames[i];
+        const char *file = gwt_string(trace, f->file), *function = gwt_string(trace, f->function);
+        char *longer = xprintf("%s%s%s (%s:%u)", text, i ? " < " : " ", function ? function : "?",
+                               file ? file : "?", f->line);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
 static char *detail(const struct gwt_trace *trace, const struct gwt_event *e)
 {
     struct gwt_signature_info s;
@@ -76,6 +94,14 @@ static char *detail(const struct gwt_trace *trace, const struct gwt_event *e)
     case GWT_MARK:
         text = gwt_string(trace, e->arg);
         return xstrdup(text ? text : "");
+    case GWT_SECTION: {
+        struct gwt_section c = gwt_section_of(e);
+        return xprintf("of the last %lld us: %lld on CPU, %lld in the process, switches %u + %u",
+                       (long long)c.measured_ns / 1000, (long long)c.cpu_ns / 1000,
+                       (long long)c.process_cpu_ns / 1000, c.voluntary, c.involuntary);
+    }
+    case GWT_STACK:
+        return stack_text(trace, e);
     case GWT_LOST:
         return xprintf("%llu events lost", (unsigned long long)e->value);
     case GWT_RECORDING:

@@ -66,13 +66,17 @@
     X(RECORDING, 35)   /* recording switched from inside the program: value = 0 or 1 */            \
     X(SAMPLE, 36)      /* one operation timed on the device: struct gwt_record_sample */           \
     X(CONSTANT, 37)    /* flags = sample class, arg = measurements, value = picoseconds that an    \
-                          event pair adds to what it encloses, dur = their standard deviation */
+                          event pair adds to what it encloses, dur = their standard deviation */   \
+    X(SECTION, 38)     /* a thread's time between two calls, of 1 ms or more: struct               \
+                          gwt_record_section */                                                    \
+    X(STACK, 39)       /* where a thread's Python code was: arg = stack id, value = thread id,     \
+                          flags = enum gwt_stack_why, t0 .. t0 + dur: the interpreter was held */
 
 enum gwt_kind {
 #define X(name, number) GWT_##name = number,
     GWT_KINDS(X)
 #undef X
-        GWT_KIND_COUNT = 38
+        GWT_KIND_COUNT = 40
 };
 
 /* Level at which a call was intercepted. */
@@ -142,6 +146,31 @@ enum gwt_sample_void {
     GWT_VOID_VALUE = 4,   /* not a plausible time */
 };
 
+/* A GWT_SECTION record: from the return of a thread's call to the entry of its next. The clocks
+ * and context switches are of its last `measured_us`: all of it where a blocking call came
+ * before, less where the watch supplied the start, 0 where neither did. */
+struct gwt_record_section {
+    uint64_t t0;
+    uint32_t dur; /* ticks; with GWT_F_LONG in units of 1024 */
+    uint16_t api; /* GWT_API_PSEUDO + GWT_SECTION */
+    uint16_t flags;
+    uint16_t voluntary; /* context switches of the thread; 0xffff: that many or more */
+    uint16_t involuntary;
+    uint32_t cpu_us;         /* of the thread */
+    uint32_t process_cpu_us; /* of all threads of the process */
+    uint32_t measured_us;
+};
+
+/* Why a Python stack was taken. */
+enum gwt_stack_why {
+    GWT_STACK_OUTSIDE = 1, /* no CUDA call for longer than usual */
+    GWT_STACK_INSIDE = 2,  /* inside one blocking call for longer than usual */
+    GWT_STACK_RANDOM = 3,  /* at random, of the blocking calls that are short */
+};
+#define GWT_STACK_WHY(flags) ((flags)&0xfu)
+/* The thread runs no Python (autograd's, for instance): the main thread's stack instead. */
+#define GWT_STACK_OF_MAIN 0x10u
+
 #define GWT_API_PSEUDO 0xff00u
 #define GWT_ADDR(p)                                                                                \
     ((uint32_t)((uint64_t)(uintptr_t)(p) >> 9)) /* device blocks are 512-aligned                   \
@@ -203,6 +232,7 @@ enum gwt_def_type {
     GWT_DEF_GRAPH = 7,     /* struct gwt_def_graph, struct gwt_graph_item x items */
     GWT_DEF_DEVICE = 8,    /* struct gwt_def_device, name; id = ordinal + 1 */
     GWT_DEF_COMM = 9,      /* struct gwt_def_comm */
+    GWT_DEF_STACK = 10,    /* struct gwt_def_stack, struct gwt_stack_frame x frames */
 };
 
 struct gwt_def_api {
@@ -277,6 +307,20 @@ struct gwt_def_comm {
     int32_t rank;
 };
 
+/* A Python stack, innermost frame first. */
+#define GWT_STACK_FRAMES_MAX 64u
+struct gwt_def_stack {
+    uint32_t frames;
+    uint32_t spare;
+};
+
+struct gwt_stack_frame {
+    uint32_t file;     /* string id */
+    uint32_t function; /* string id */
+    uint32_t line;
+    uint32_t spare;
+};
+
 /* ---- counters: process-wide, in the ring header and in GWT_FRAME_COUNTERS -- */
 
 #define GWT_COUNTERS(X)                                                                            \
@@ -305,7 +349,10 @@ struct gwt_def_comm {
     X(SAMPLES, 22, "operations timed on the device")                                               \
     X(SAMPLES_VOID, 23, "of those, without a valid time")                                          \
     X(SAMPLER_GPU_NS, 24, "device time that timing cost, ns")                                      \
-    X(SAMPLER_HOST_NS, 25, "time that timing cost inside calls, ns")
+    X(SAMPLER_HOST_NS, 25, "time that timing cost inside calls, ns")                               \
+    X(STACKS, 26, "Python stacks taken")                                                           \
+    X(STACKS_FAILED, 27, "of those, without a frame")                                              \
+    X(STACKS_HELD_NS, 28, "time that the interpreter was held for them, ns")
 
 enum gwt_counter {
 #define X(name, number, text) GWT_C_##name = number,
@@ -475,6 +522,11 @@ _Static_assert(sizeof(struct gwt_record_sample) == 32, "sample record");
 _Static_assert(offsetof(struct gwt_record_sample, api) == offsetof(struct gwt_record, api),
                "all records name their kind in the same place");
 _Static_assert(offsetof(struct gwt_record_sample, stream) == 16, "sample.stream");
+_Static_assert(sizeof(struct gwt_record_section) == 32, "section record");
+_Static_assert(offsetof(struct gwt_record_section, api) == offsetof(struct gwt_record, api),
+               "all records name their kind in the same place");
+_Static_assert(offsetof(struct gwt_record_section, cpu_us) == 20, "section.cpu_us");
+_Static_assert(offsetof(struct gwt_record_section, process_cpu_us) == 24, "section.process_cpu_us");
 _Static_assert(sizeof(struct gwt_def) == 16, "def");
 _Static_assert(sizeof(struct gwt_def_api) == 4, "def_api");
 _Static_assert(sizeof(struct gwt_def_signature) == 32, "def_signature");
@@ -484,6 +536,8 @@ _Static_assert(sizeof(struct gwt_def_graph) == 16, "def_graph");
 _Static_assert(sizeof(struct gwt_graph_item) == 24, "graph_item");
 _Static_assert(sizeof(struct gwt_def_device) == 24, "def_device");
 _Static_assert(sizeof(struct gwt_def_comm) == 16, "def_comm");
+_Static_assert(sizeof(struct gwt_def_stack) == 8, "def_stack");
+_Static_assert(sizeof(struct gwt_stack_frame) == 16, "stack_frame");
 _Static_assert(sizeof(struct gwt_triple) == 24, "triple");
 _Static_assert(sizeof(struct gwt_file_header) == 512, "file header");
 _Static_assert(offsetof(struct gwt_file_header, start) == 40, "file header.start");

@@ -81,7 +81,7 @@ struct gwt_event {
     uint32_t arg;
     uint64_t value;
     uint64_t seq; /* within its thread */
-    /* ALLOCATOR only */
+    /* ALLOCATOR; of a SECTION gwt_section_of() reads them */
     int64_t size;
     uint64_t allocated;
     uint64_t reserved;
@@ -89,6 +89,21 @@ struct gwt_event {
      * CONSTANT: standard deviation of the measurements in ps. Else 0. */
     uint32_t raw;
 };
+
+/* What the clocks say of a SECTION: of its last `measured_ns`. */
+struct gwt_section {
+    int64_t measured_ns, cpu_ns, process_cpu_ns;
+    unsigned voluntary, involuntary; /* context switches; 0xffff: that many or more */
+};
+/* pre: e is a SECTION. */
+static inline struct gwt_section gwt_section_of(const struct gwt_event *e)
+{
+    return (struct gwt_section){.measured_ns = (int64_t)e->allocated,
+                                .cpu_ns = (int64_t)e->value,
+                                .process_cpu_ns = e->size,
+                                .voluntary = e->arg & 0xffff,
+                                .involuntary = e->arg >> 16};
+}
 
 /* pre:  path names a .gwt file.
  * post: 0 and *out to be freed by gwt_close(), or negative and *out = NULL. */
@@ -134,6 +149,11 @@ struct gwt_graph_info {
     const struct gwt_graph_item *items;
 };
 
+struct gwt_stack_info {
+    const struct gwt_stack_frame *frames; /* innermost first; texts by gwt_string() */
+    size_t count;
+};
+
 const char *gwt_fact(const struct gwt_trace *trace, const char *key);
 /* index from 0; post: false past the last */
 bool gwt_fact_at(const struct gwt_trace *trace, size_t index, const char **key, const char **value);
@@ -146,6 +166,7 @@ bool gwt_graph(const struct gwt_trace *trace, uint32_t id, struct gwt_graph_info
 const struct gwt_def_device *gwt_device(const struct gwt_trace *trace, unsigned ordinal,
                                         const char **name);
 const struct gwt_def_comm *gwt_comm(const struct gwt_trace *trace, uint32_t id);
+bool gwt_stack(const struct gwt_trace *trace, uint32_t id, struct gwt_stack_info *out);
 bool gwt_thread_at(const struct gwt_trace *trace, size_t index, struct gwt_thread_info *out);
 bool gwt_thread(const struct gwt_trace *trace, uint32_t id, struct gwt_thread_info *out);
 

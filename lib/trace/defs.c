@@ -128,6 +128,7 @@ static bool payload_sound(const struct gwt_def *h, const uint8_t *payload)
         [GWT_DEF_GRAPH] = {sizeof(struct gwt_def_graph), GWT_ID_MAX},
         [GWT_DEF_DEVICE] = {sizeof(struct gwt_def_device), NO_DEVICE},
         [GWT_DEF_COMM] = {sizeof(struct gwt_def_comm), GWT_ID_MAX},
+        [GWT_DEF_STACK] = {sizeof(struct gwt_def_stack), GWT_ID_MAX},
     };
 
     if (h->size < least[h->type].size || h->id > least[h->type].id_max)
@@ -139,6 +140,13 @@ static bool payload_sound(const struct gwt_def *h, const uint8_t *payload)
 
         memcpy(&g, payload, sizeof(g));
         return g.items <= (h->size - sizeof(g)) / sizeof(struct gwt_graph_item);
+    }
+    if (h->type == GWT_DEF_STACK) {
+        struct gwt_def_stack k;
+
+        memcpy(&k, payload, sizeof(k));
+        return k.frames <= GWT_STACK_FRAMES_MAX &&
+               k.frames <= (h->size - sizeof(k)) / sizeof(struct gwt_stack_frame);
     }
     return true;
 }
@@ -207,7 +215,7 @@ long gwt_defs_parse(struct defs *d, const uint8_t *bytes, size_t size)
         padded = ((size_t)h.size + 7) & ~(size_t)7;
         if (padded > size - at - sizeof(h))
             break;
-        if (h.type >= GWT_DEF_FACT && h.type <= GWT_DEF_COMM) { /* else of a later version */
+        if (h.type >= GWT_DEF_FACT && h.type <= GWT_DEF_STACK) { /* else of a later version */
             if (!payload_sound(&h, bytes + at + sizeof(h)))
                 d->bad++;
             else if (put_entry(d, &h, bytes + at + sizeof(h)))
@@ -336,4 +344,15 @@ const struct gwt_def_comm *gwt_comm(const struct gwt_trace *t, uint32_t id)
     const struct def *def = gwt_def(&t->defs, GWT_DEF_COMM, id);
 
     return def ? (const void *)def->bytes : NULL;
+}
+
+bool gwt_stack(const struct gwt_trace *t, uint32_t id, struct gwt_stack_info *out)
+{
+    const struct def *def = gwt_def(&t->defs, GWT_DEF_STACK, id);
+
+    if (!def)
+        return false;
+    out->count = ((const struct gwt_def_stack *)def->bytes)->frames;
+    out->frames = (const void *)(def->bytes + sizeof(struct gwt_def_stack));
+    return true;
 }

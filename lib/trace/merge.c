@@ -168,6 +168,20 @@ static void refill(struct gwt_trace *t)
         settle(t);
 }
 
+static void read_section(const struct gwt_record *r, struct gwt_event *e)
+{
+    struct gwt_record_section s;
+
+    memcpy(&s, r, sizeof(s));
+    e->stream = 0;
+    e->status = 0;
+    e->device = 0xff;
+    e->arg = (uint32_t)s.involuntary << 16 | s.voluntary;
+    e->value = (uint64_t)s.cpu_us * 1000;
+    e->size = (int64_t)s.process_cpu_us * 1000;
+    e->allocated = (uint64_t)s.measured_us * 1000;
+}
+
 int gwt_next(struct gwt_trace *t, struct gwt_event *e)
 {
     const struct gwt_record *r;
@@ -222,6 +236,8 @@ int gwt_next(struct gwt_trace *t, struct gwt_event *e)
         if (e->kind == GWT_LOST) {
             t->lost_seen += r->value;
             gwt_account_done(t);
+        } else if (e->kind == GWT_SECTION) {
+            read_section(r, e);
         }
     }
 
