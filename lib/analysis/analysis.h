@@ -11,8 +11,35 @@
 
 #include <gpuwait/trace.h>
 
+/* What the host was doing while the device was idle: X(id, key, text) */
+#define GWA_IDLE_CLASSES(X)                                                                        \
+    X(LAUNCH, launch, "inside launch calls, or on the way to the device")                          \
+    X(DISPATCH, dispatch, "outside CUDA for under 1 ms: framework and Python per operator")        \
+    X(HOST_CPU, host_cpu, "outside CUDA for longer, on the CPU")                                   \
+    X(HOST_BLOCKED, host_blocked, "outside CUDA for longer, waiting")                              \
+    X(SYNC, sync, "inside a blocking call after the device had finished")                          \
+    X(ALLOC, alloc, "allocating, freeing or registering memory")                                   \
+    X(COPY, copy, "inside a copy that blocks, while the device did nothing")                       \
+    X(LOAD, load, "loading modules, capturing or instantiating graphs")                            \
+    X(COMM, comm, "inside NCCL's host calls")                                                      \
+    X(UNKNOWN, unknown, "not attributable")
+
+enum gwa_idle_class {
+#define X(id, key, text) GWA_IDLE_##id,
+    GWA_IDLE_CLASSES(X)
+#undef X
+        GWA_IDLE_CLASS_COUNT
+};
+
 struct gwa_options {
     const char *range; /* only what lies in NVTX ranges of this name; NULL: everything */
+    /* Steps: the NVTX ranges of this name, or begun by each launch of a kernel whose name holds
+     * this text; both NULL: found by themselves. */
+    const char *step_range, *step_kernel;
+    /* Times from the steady steps [from, to) only, counted from 0 over all steps; 0, 0: all of
+     * those that are not warm-up. */
+    uint32_t step_from, step_to;
+    bool whole; /* times from the whole recording, warm-up too */
     /* From the return of a launch to its start on an idle device, us; 0: as it is without a
      * profiler. Under one, calls last longer and starts follow sooner. */
     double start_us;
@@ -156,6 +183,8 @@ struct gwa_time {
     /* They add up: compute; communication while nothing computes; copies and memsets while
      * neither; nothing. */
     double compute_pct, exposed_comm_pct, exposed_copy_pct, idle_pct;
+    double idle[GWA_IDLE_CLASS_COUNT]; /* they add up to idle_pct; NaN where not sampled */
+    double drained_pct; /* idle that followed a blocking call which had emptied the queue */
     double busy_low_pct, busy_high_pct; /* 100 - idle lies between, most likely */
     /* From the return of a blocking call that left the device empty to the entry of the next
      * submission: a lower bound of idle. NaN where lost events forbid the conclusion. */
@@ -175,6 +204,52 @@ struct gwa_gap_bands {
 struct gwa_idle_gap {
     double start_s; /* since the recording began */
     double ms;
+    double parts_ms[GWA_IDLE_CLASS_COUNT];
+    const char *drained_by; /* API of the blocking call that had emptied the queue; NULL: none */
+    const char *python;     /* "file.py:12 function", of the longest part; NULL: not known */
+};
+
+/* Where a site lies in its step. */
+enum gwa_site_position { GWA_SITE_INSIDE, GWA_SITE_STEP_EDGE, GWA_SITE_OUTSIDE_STEPS };
+
+/* Host activity that left the device idle, folded over its recurrences: same class, calls
+ * around it, phase and Python line. `dispatch` and `launch` are folded by phase alone. */
+struct gwa_site {
+    uint8_t class;      /* enum gwa_idle_class */
+    uint8_t phase;      /* enum gwa_phase */
+    uint8_t position;   /* enum gwa_site_position */
+    bool before_h2d;    /* what ends it is, or soon leads to, a copy to the device */
+    const char *api;    /* the call it was inside; NULL: outside calls */
+    const char *after;  /* the call before; NULL: none */
+    const char *before; /* the call that ended it */
+    uint64_t count;
+    double idle_ms;     /* of the device, in it */
+    double host_ms;     /* its whole length */
+    double cpu_share;   /* of host_ms measured, the thread's own CPU time; NaN: not measured */
+    double other_cores; /* CPU time of the process's other threads over host_ms; NaN */
+    double involuntary; /* context switches per occurrence; NaN */
+    double per_step;    /* occurrences per steady step; NaN without steps */
+    unsigned period;    /* it recurs every so many steps; 0: not regularly; 1: in every step */
+    uint64_t d2h_bytes, h2d_bytes; /* moved by the copies right before and after it, all together */
+    const char *python;            /* "file.py:12 function"; NULL */
+};
+
+/* Blocking calls that emptied the queue, folded by call, size read and kernel before. */
+struct gwa_drain {
+    const char *api;
+    const char *kernel; /* name of the last kernel before, demangled; NULL */
+    uint64_t bytes;     /* of the copy to the host that it waited for; 0: none */
+    bool pageable;
+    uint64_t count;
+    double per_step; /* NaN without steps */
+    double idle_ms;  /* from the end of the device's work to the next operation's start */
+    double waited_ms;
+    uint8_t phase;
+    const char *python;
+};
+
+struct gwa_by_phase {
+    double busy_pct, idle_pct; /* of the window's wall time */
 };
 
 struct gwa_device_memory {
@@ -182,6 +257,21 @@ struct gwa_device_memory {
      * begin counts. */
     int64_t peak_allocated_bytes;
     int64_t peak_reserved_bytes;
+    /* From here on -1 or NaN where not known; they rest on steps, or say nothing without. */
+    int64_t baseline_bytes;   /* allocated between steps: weights, optimizer, what is kept */
+    int64_t activation_bytes; /* highest of the steady steps' peaks over their baseline */
+    int64_t used_bytes;       /* of the device, at most: reserved by PyTorch, or by allocations */
+    int64_t headroom_bytes;   /* device memory less used, plus reserved and unallocated */
+    double batch_multiplier;  /* 1 + 0.9 x headroom / activation */
+    double growth_bytes_per_step; /* of the baseline; 0: none beyond its scatter */
+    double steps_to_full;         /* at that growth; NaN: does not grow */
+    uint64_t retries;             /* allocations that failed for want of memory, then succeeded */
+    double retry_ms;
+    double allocs_per_step, frees_per_step; /* device allocations proper, in steady steps */
+    double host_allocs_per_step;            /* pinned */
+    double alloc_ms_per_step;
+    bool pytorch;       /* from its allocator's reports */
+    bool from_reserved; /* free memory is not known: headroom leaves other processes out */
 };
 
 struct gwa_device {
@@ -197,6 +287,11 @@ struct gwa_device {
     struct gwa_gap_bands gaps_by_length;
     struct gwa_idle_gap *gaps; /* the longest, longest first; NULL where not sampled */
     size_t gaps_count;
+    struct gwa_by_phase by_phase[4]; /* enum gwa_phase; NaN where not sampled */
+    struct gwa_site *sites;          /* most idle first */
+    size_t sites_count;
+    struct gwa_drain *drains; /* most idle first */
+    size_t drains_count;
     uint64_t kernels_executed;
     struct gwa_kernel *kernels; /* by time, else by calls, most first */
     size_t kernels_count;
@@ -257,6 +352,66 @@ struct gwa_quality {
     double own_overhead_pct; /* own_host_ms over the window: percent of one core */
 };
 
+/* The smallest, median and largest of the steady steps. */
+struct gwa_spread {
+    double least, median, most;
+};
+
+/* Of the steady steps, unless a field says otherwise. Figures are medians where they are one
+ * number; NaN where not known. */
+struct gwa_step_summary {
+    size_t count;    /* steady and unusual ones */
+    size_t all;      /* warm-up too */
+    double warmup_s; /* before the first steady step */
+    struct gwa_spread ms;
+    double spread_pct; /* of `ms`: interquartile range over median */
+    struct gwa_spread launches, graph_launches, kernels, syncs, copies, h2d_bytes, d2h_bytes;
+    struct gwa_spread pageable_bytes, blocking_copies, allocations, host_allocations, frees;
+    struct gwa_spread collectives, collective_bytes, captures, module_loads, small_reads;
+    double micro_batches; /* forward and backward passes per step */
+    bool identical;       /* same signatures, copies and order in all steady steps */
+    const char *varies;   /* where not: what does, in words; NULL */
+    double identical_pct; /* of steady steps, those like the most frequent one */
+    /* of GPU time where sampled (else of launches) */
+    double forward_pct, backward_pct, optimizer_pct;
+    double recompute_pct;      /* of GPU time: forward launches repeated in backward */
+    double recompute_segments; /* per step */
+    double unusual;            /* steps that were longer for what they did besides */
+    unsigned unusual_period;   /* they come every so many steps; 0: not regularly */
+    double unusual_ms;         /* by how much they are longer */
+    double confidence;         /* 0 .. 1 */
+    bool by_token;             /* a generation loop: no backward, one launch pattern a token */
+    const char *found_by;      /* "launches", "graph launches", "range", "kernel" */
+};
+
+/* Findings: findings.def has one row for each id. */
+struct gwa_evidence {
+    const char *key; /* as in JSON */
+    double number;   /* NaN: text instead */
+    char *text;      /* malloc'ed, or NULL */
+};
+
+enum gwa_confidence { GWA_LOW, GWA_MEDIUM, GWA_HIGH };
+
+struct gwa_finding {
+    const char *id;          /* "input-cpu" */
+    double share_pct;        /* of wall time, that it accounts for; NaN: not a share */
+    double bound_pct;        /* of wall time, saved at most if it were cured; NaN */
+    uint8_t confidence;      /* enum gwa_confidence */
+    char *what;              /* one sentence with the figures */
+    char *where;             /* Python line, phase or call; NULL */
+    char *remedy;            /* what to change: the flag, the call */
+    const char *cannot_know; /* NULL */
+    struct gwa_evidence *evidence;
+    size_t evidence_count;
+};
+
+struct gwa_what_if {
+    const char *id;
+    const char *text;
+    double bound_pct; /* of wall time, saved at most */
+};
+
 struct gwa_identity {
     uint32_t pid;
     const char *host;
@@ -287,6 +442,12 @@ struct gwa_process {
     size_t streams_count;
     struct gwa_device *devices; /* those that something ran on, by index */
     size_t devices_count;
+    struct gwa_step_summary steps; /* count 0: none found */
+    struct gwa_finding *findings;  /* the first is the verdict */
+    size_t findings_count;
+    struct gwa_what_if *what_if;
+    size_t what_if_count;
+    uint64_t stacks; /* Python stacks that were taken */
 };
 
 /* One pass over the trace, one more with a range, and one more where it holds samples of

@@ -400,7 +400,20 @@ static int finish_time(struct gwa_tally *t, unsigned device, const struct gwa_de
                        const struct gwa_timeline_device *timed, struct gwa_device *out)
 {
     out->window = (struct gwa_window){.wall_s = NAN, .excluded_s = NAN};
-    out->time = (struct gwa_time){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
+    out->time = (struct gwa_time){.compute_pct = NAN,
+                                  .exposed_comm_pct = NAN,
+                                  .exposed_copy_pct = NAN,
+                                  .idle_pct = NAN,
+                                  .drained_pct = NAN,
+                                  .busy_low_pct = NAN,
+                                  .busy_high_pct = NAN,
+                                  .provable_idle_pct = NAN,
+                                  .provable_idle_s = NAN,
+                                  .nvidia_smi_pct = NAN,
+                                  .sampled_share_pct = NAN,
+                                  .anchor_residual_pct = NAN};
+    for (unsigned i = 0; i < GWA_IDLE_CLASS_COUNT; i++)
+        out->time.idle[i] = NAN;
     out->queue_us = (struct gwa_times){NAN, NAN, NAN, NAN};
     out->met_idle_pct = NAN;
     out->gaps_by_length = (struct gwa_gap_bands){NAN, NAN, NAN};
