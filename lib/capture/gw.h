@@ -94,6 +94,7 @@ struct gw_signature_entry {
 };
 #define GW_STREAM_CACHE    8u
 #define GW_SIGNATURE_CACHE 512u
+#define GW_SIGNATURE_WAYS  4u
 
 struct gw_thread {
     struct gwt_slot *slot;

@@ -198,33 +198,56 @@ static inline bool same_shape(const struct gw_shape *a, const struct gw_shape *b
     return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4])) == 0;
 }
 
-static inline struct gw_signature_entry *entry_of(struct gw_thread *t, struct gw_frame *f)
+/* Index of the set's first way. */
+static inline uint32_t set_of(struct gw_frame *f)
 {
     uint64_t x[5];
     f->shape.epoch = gw_load_relaxed(&gw_names_epoch);
     memcpy(x, &f->shape, sizeof x);
-    uint64_t h = (x[0] >> 4) + x[1] * 0x9e3779b97f4a7c15u + x[2] * 0xc2b2ae3d27d4eb4fu + x[3];
-    return &t->signatures[(h ^ h >> 32) & (GW_SIGNATURE_CACHE - 1)];
+    uint64_t h = ((x[0] >> 4) + x[1] * 0x9e3779b97f4a7c15u + x[2] * 0xc2b2ae3d27d4eb4fu + x[3]) *
+                 0xff51afd7ed558ccdu;
+    return (uint32_t)(h >> 48) & (GW_SIGNATURE_CACHE - GW_SIGNATURE_WAYS);
+}
+
+/* Signatures that take turns in one place would each miss at every launch, hence the ways. */
+static uint32_t __attribute__((noinline))
+other_way(const struct gw_thread *t, uint32_t set, const struct gw_shape *shape)
+{
+    for (uint32_t i = 1; i < GW_SIGNATURE_WAYS; i++)
+        if (same_shape(&t->signatures[set + i].shape, shape))
+            return t->signatures[set + i].id;
+    return 0;
+}
+
+static uint32_t __attribute__((noinline))
+first_met(struct gw_thread *t, uint32_t set, const struct gw_frame *f)
+{
+    uint32_t id = gw_signature_slow(t, f), way = 0;
+    while (way < GW_SIGNATURE_WAYS && t->signatures[set + way].shape.epoch == f->shape.epoch)
+        way++;
+    if (way == GW_SIGNATURE_WAYS)
+        way = (uint32_t)(f->t0 >> 6) & (GW_SIGNATURE_WAYS - 1);
+    if (id)
+        t->signatures[set + way] = (struct gw_signature_entry){.shape = f->shape, .id = id};
+    return id;
 }
 
 uint32_t gw_signature_cached(struct gw_thread *t, struct gw_frame *f)
 {
-    struct gw_signature_entry *e = entry_of(t, f);
-    return same_shape(&e->shape, &f->shape) ? e->id : 0;
+    uint32_t set = set_of(f);
+    const struct gw_signature_entry *e = &t->signatures[set];
+    return same_shape(&e->shape, &f->shape) ? e->id : other_way(t, set, &f->shape);
 }
 
 /* The handle of a launch that failed may be no handle at all: the driver is not asked about it. */
 static inline uint32_t signature(struct gw_thread *t, struct gw_frame *f, int status)
 {
-    struct gw_signature_entry *e = entry_of(t, f);
+    uint32_t set = set_of(f);
+    const struct gw_signature_entry *e = &t->signatures[set];
     if (gw_likely(same_shape(&e->shape, &f->shape)))
         return e->id;
-    if (status != 0)
-        return 0;
-    uint32_t id = gw_signature_slow(t, f);
-    if (id)
-        *e = (struct gw_signature_entry){.shape = f->shape, .id = id};
-    return id;
+    uint32_t id = other_way(t, set, &f->shape);
+    return id || status != 0 ? id : first_met(t, set, f);
 }
 
 /* Epochs start at 1, so an empty entry matches nothing. */
