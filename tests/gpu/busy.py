@@ -1,7 +1,9 @@
 """Workloads from 3 % to 99 % busy, for the timeline: busy.py NAME.
 
 Each warms up for some seconds, in which the sampler gets to know its kernels, and then runs
-its region beside the profiler. The truth file has busy_pct, gap_bands and kernel_us.
+its region beside the profiler. The truth file has busy_pct, gap_bands and kernel_us. The
+profiler changes what it watches (calls last longer, kernels lie further apart): it runs
+during the warm-up too, so that what was learnt there is of the same state.
 """
 
 import sys
@@ -180,12 +182,13 @@ if __name__ == "__main__":
     step, rounds = WORKLOADS[name]()
     step()  # compiles, loads, plans
     sync()
-    begun, n = time.time(), 0
-    while time.time() - begun < WARM_S:
-        step()
-        n += 1
-        if n % 50 == 0:
-            sync()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
+        begun, n = time.time(), 0
+        while time.time() - begun < WARM_S:
+            step()
+            n += 1
+            if n % 50 == 0:
+                sync()
     with referee(name):
         for _ in range(rounds):
             step()

@@ -80,8 +80,22 @@ def gap_bands(spans):
     return {key: round(100.0 * us / total, 4) if total else None for key, us in sums.items()}
 
 
+def graph_launches(rows):
+    """Operations of one graph launch share its correlation id: from the first one's start to
+    the last one's end."""
+    spans = {}
+    for row in rows:
+        args = row.get("args", {})
+        if args.get("graph node id"):
+            start, end = row["ts"], row["ts"] + row["dur"]
+            first, last, n = spans.get(args["correlation"], (start, end, 0))
+            spans[args["correlation"]] = (min(first, start), max(last, end), n + 1)
+    total = sum(last - first for first, last, _ in spans.values())
+    return {"launches": len(spans), "nodes": sum(n for _, _, n in spans.values()), "us": round(total, 3)}
+
+
 def reduce_events(events):
-    kernels, kernel_us, spans, devices = {}, {}, [], set()
+    kernels, kernel_us, copy_us, spans, devices, graphs = {}, {}, {}, [], set(), []
     copies = {d: {"calls": 0, "bytes": 0} for d in ("H2D", "D2H", "D2D")}
     memsets = own = 0
     for row in events:
@@ -100,8 +114,10 @@ def reduce_events(events):
             total = copies.setdefault(direction(row["name"]), {"calls": 0, "bytes": 0})
             total["calls"] += args.get("copy_count", 1)
             total["bytes"] += args["bytes"]
+            copy_us[direction(row["name"])] = copy_us.get(direction(row["name"]), 0.0) + row["dur"]
         else:
             memsets += 1
+        graphs.append(row)
         devices.add(args.get("device", 0))
         spans.append((row["ts"], row["ts"] + row["dur"]))
     bands = gap_bands(spans)
@@ -109,6 +125,8 @@ def reduce_events(events):
         "kernels": dict(sorted(kernels.items())),
         "kernel_us": {name: round(us, 3) for name, us in sorted(kernel_us.items())},
         "copies": copies,
+        "copy_us": {name: round(us, 3) for name, us in sorted(copy_us.items())},
+        "graphs": graph_launches(graphs),
         "memset_calls": memsets,
         "span_ms": round((max(e for _, e in spans) - min(s for s, _ in spans)) / 1e3, 6)
         if spans

@@ -1,0 +1,104 @@
+#!/bin/bash
+# GPU time on a real GPU: a report's timeline, kernels, graphs and copies beside CUPTI's, in the
+# same run; the same results with timing on and off; modes in which it must not time; captures
+# and autotuners beside it.
+#
+#   timing_all.sh [WORKLOAD...]     default: all of busy.py's, and everything below
+#
+# LIBGPUWAIT, GPUWAIT: the preload and the tool. OUT: a folder for recordings and truth files.
+set -u
+cd "$(dirname "$0")" || exit 1
+: "${LIBGPUWAIT:?}" "${GPUWAIT:?}" "${OUT:?}"
+export GPUWAIT GPUWAIT_TRUTH_DIR=$OUT
+mkdir -p "$OUT"
+failures=0
+note() { printf '%s\n' "$*"; }
+bad() { note "NOT OK: $*"; failures=$((failures + 1)); }
+
+# recorded NAME COMMAND...: under the preload, output to NAME.out
+recorded() {
+    local name=$1 begun=$SECONDS
+    shift
+    GPUWAIT_OUT=$OUT/$name LD_PRELOAD=$LIBGPUWAIT timeout 90 "$@" >"$OUT/$name.out" 2>"$OUT/$name.err" ||
+        { bad "$name: exit $?"; tail -2 "$OUT/$name.err"; }
+    note "# $name: $((SECONDS - begun)) s"
+}
+
+workloads=${*:-lora_mlp llama_b1 llama_b4 llama_b16 conv_net generate_tokens compiled graph_replay
+    prefetch starved saturated host_gap}
+for w in $workloads; do recorded "$w" python3 busy.py "$w"; done
+[ $# = 0 ] && recorded copies python3 copies.py
+python3 timing_table.py "$OUT" || failures=$((failures + 1))
+[ $# != 0 ] && exit $((failures != 0))
+
+# identical results
+python3 identical.py >"$OUT/bare.txt" 2>/dev/null
+recorded identical_on python3 identical.py
+GPUWAIT_GPU_TIMING=off recorded identical_off python3 identical.py
+if cmp -s "$OUT/bare.txt" "$OUT/identical_on.out" && cmp -s "$OUT/bare.txt" "$OUT/identical_off.out"; then
+    note "losses: the same bits bare, timed and not timed: $(tail -1 "$OUT/bare.txt" | cut -c1-20)"
+else
+    bad "losses differ"
+fi
+
+# modes: no harm, and bounds
+method() {
+    "$GPUWAIT" report --json "$OUT/$1" 2>/dev/null | python3 -c '
+import json, sys
+p = json.load(sys.stdin)["processes"][0]
+print([d["time"]["method"] for d in p["devices"]], p["quality"]["complete"])'
+}
+python3 two_streams.py >"$OUT/two_bare.txt" 2>/dev/null
+for mode in CUDA_LAUNCH_BLOCKING=1 CUDA_DEVICE_MAX_CONNECTIONS=1 GPUWAIT_GPU_TIMING=off; do
+    recorded "mode_$mode" env "$mode" python3 two_streams.py
+    cmp -s "$OUT/two_bare.txt" "$OUT/mode_$mode.out" || bad "$mode: other output"
+    note "$mode: method $(method "mode_$mode")"
+done
+sanitizer=$(command -v compute-sanitizer || find /usr/local -name compute-sanitizer -type f 2>/dev/null | head -1)
+if [ -n "$sanitizer" ]; then
+    GPUWAIT_OUT=$OUT/sanitizer timeout 120 "$sanitizer" --target-processes all \
+        env "LD_PRELOAD=$LIBGPUWAIT" python3 two_streams.py >"$OUT/sanitizer.out" 2>&1
+    note "compute-sanitizer: exit $?, $(grep -c 'Invalid\|Error' "$OUT/sanitizer.out") errors, $(tail -1 "$OUT/sanitizer.out"), method $(method sanitizer)"
+else
+    note "compute-sanitizer: not installed"
+fi
+
+# captures and autotuners beside it
+GPUWAIT_GPU_TIMING=2 recorded stress python3 capture_stress.py 1000
+note "captures: $(head -1 "$OUT/stress.out"); $("$GPUWAIT" info "$OUT/stress" | grep -i 'timed on')"
+GPUWAIT_GPU_TIMING=2 recorded autotune python3 autotune.py
+"$GPUWAIT" info --events --json "$OUT/autotune" >"$OUT/autotune.events" 2>/dev/null
+python3 - "$OUT/autotune.events" <<'EOF2' || failures=$((failures + 1))
+import json, sys
+from bisect import bisect
+text, at, marks, samples = open(sys.argv[1]).read(), 0, [], []
+decode = json.JSONDecoder().raw_decode
+while at < len(text):
+    if text[at].isspace():
+        at += 1
+        continue
+    found, at = decode(text, at)
+    for e in found if isinstance(found, list) else [found]:
+        if e["kind"] == "EVENT_RECORD":
+            marks.append(e["t0_ns"])
+        elif e["kind"] == "SAMPLE":
+            samples.append(e["t0_ns"])
+between = [t for t in samples if 0 < bisect(marks, t) < len(marks)
+           and marks[bisect(marks, t)] - marks[bisect(marks, t) - 1] < 10**9]
+print("autotune: %d samples, %d event records, %d samples between two less than 1 s apart" % (len(samples), len(marks), len(between)))
+sys.exit(bool(between) or not samples or not marks)
+EOF2
+
+# what it costs
+for kind in launch gpu; do
+    for what in timing recording; do
+        recorded "onoff_${what}_$kind" python3 onoff.py "$what" "$kind"
+        note "$(cat "$OUT/onoff_${what}_$kind.out")"
+        [ $what = timing ] && "$GPUWAIT" info --json "$OUT/onoff_${what}_$kind" | python3 -c '
+import json, sys
+p = json.load(sys.stdin)["processes"][0]
+print("  counted: samples %s voids %s own host %s ms own GPU %s ms" % tuple(p[k] for k in ("samples", "voids", "own_host_ms", "own_gpu_ms")))'
+    done
+done
+[ $failures = 0 ] && note "timing: all within bounds"
+exit $((failures != 0))
