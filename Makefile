@@ -95,6 +95,13 @@ $(B)/gpuwait: $(call obj,$(tools_src)) $(libs)
 	$(call say,LINK,$@)
 	$(link) -o $@
 
+# Prints through the report's own code.
+render_src := $(wildcard tools/render*.c) tools/table.c tools/text.c tools/tool.c
+$(B)/tests/unit/render_sample: $(call obj,tests/unit/render_sample.c $(render_src)) $(libs)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(link) $(LDLIBS) -o $@
+
 $(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(libs)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
@@ -123,7 +130,8 @@ sim: ## the simulated CUDA libraries and their clients
 demo: all sim ## record a small training job and report it (simulated GPU where there is none)
 	B='$(abspath $(B))' sh tests/demo.sh
 
-unit: $(unit) $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/example.c)) \
+unit: $(unit) $(patsubst tests/unit/%.c,$(B)/tests/unit/%, \
+          $(wildcard tests/unit/example.c tests/unit/render_sample.c)) \
       $(patsubst tests/fixtures/%.c,$(B)/%,$(wildcard tests/fixtures/trim.c))
 tests: all sim noop unit
 

@@ -9,18 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_JSON, OPT_RANGE, OPT_PROCESS, OPT_ALL };
+enum { OPT_JSON, OPT_RANGE, OPT_STEPS, OPT_STEP_RANGE, OPT_STEP_KERNEL, OPT_PROCESS, OPT_ALL };
 static const struct option_row options[] = {
     [OPT_JSON] = {0, "json", NULL, "one JSON object with all figures, never cut"},
     [OPT_RANGE] = {'r', "range", "NAME", "only what lies in NVTX ranges of this name"},
+    [OPT_STEPS] = {'s', "steps", "A:B|all",
+                   "times from steps A to B - 1 only, counted from 0; all: from everything, "
+                   "warm-up too"},
+    [OPT_STEP_RANGE] = {0, "step-range", "NAME", "a step is an NVTX range of this name"},
+    [OPT_STEP_KERNEL] = {0, "step-kernel", "TEXT",
+                         "a step begins with each kernel whose name holds this text"},
     [OPT_PROCESS] = {'p', "process", "PID", "only this process, by process id or by rank"},
     [OPT_ALL] = {'a', "all", NULL, "every row and every name in full"},
     {0}};
 
 struct report {
     struct page page;
-    const char *range;
-    json_t *json; /* array of processes; NULL: text */
+    struct gwa_options options;
+    json_t *json;            /* array of processes; NULL: text */
+    struct render_main main; /* the process whose verdict is that of all */
     size_t shown;
     char *no_range; /* said only where no process has the range */
 };
@@ -40,8 +47,9 @@ static int one(struct gwt_trace *trace, const char *path, void *arg)
     struct gwa_process *p;
     struct gwt_error error = {""};
     struct progress progress;
-    struct gwa_options analysis = {
-        .range = r->range, .progress = progress_show, .progress_arg = &progress};
+    struct gwa_options analysis = r->options;
+    analysis.progress = progress_show;
+    analysis.progress_arg = &progress;
     progress_begin(&progress);
     int rc = gwa_analyse(trace, &analysis, &p, &error);
     progress_end(&progress);
@@ -58,14 +66,39 @@ static int one(struct gwt_trace *trace, const char *path, void *arg)
     warn(path, p);
     if (r->json) {
         json_array_append_new(r->json, render_json(p));
+        render_json_main(&r->main, p, json_array_size(r->json) - 1);
     } else {
         if (r->shown)
             fputs("\n\n", r->page.out);
-        render_report(&r->page, p, r->range);
+        render_report(&r->page, p, r->options.range);
     }
     r->shown++;
     gwa_free(p);
     return 0;
+}
+
+/* "A:B", either of which may be left out, or "all". post: false after a message. */
+static bool parse_steps(const char *text, struct gwa_options *o)
+{
+    char *end;
+    unsigned long from = 0, to = UINT32_MAX;
+    if (!strcmp(text, "all")) {
+        o->whole = true;
+        return true;
+    }
+    const char *colon = strchr(text, ':');
+    bool good = colon && text[strspn(text, "0123456789:")] == 0;
+    if (good && colon > text)
+        from = strtoul(text, &end, 10), good = end == colon;
+    if (good && colon[1])
+        to = strtoul(colon + 1, &end, 10), good = *end == 0;
+    if (!good || from >= to || to > UINT32_MAX) {
+        say("report: --steps takes A:B with A less than B, or \"all\", not \"%s\"", text);
+        return false;
+    }
+    o->step_from = (uint32_t)from;
+    o->step_to = (uint32_t)to;
+    return true;
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -79,7 +112,17 @@ static int run(const struct command *self, int argc, char **argv)
             json = true;
             break;
         case OPT_RANGE:
-            r.range = optarg;
+            r.options.range = optarg;
+            break;
+        case OPT_STEPS:
+            if (!parse_steps(optarg, &r.options))
+                return TOOL_USAGE;
+            break;
+        case OPT_STEP_RANGE:
+            r.options.step_range = optarg;
+            break;
+        case OPT_STEP_KERNEL:
+            r.options.step_kernel = optarg;
             break;
         case OPT_PROCESS:
             process = optarg;
@@ -97,6 +140,10 @@ static int run(const struct command *self, int argc, char **argv)
         say("report: one TRACE at most, not also \"%s\"", argv[optind + 1]);
         return TOOL_USAGE;
     }
+    if (r.options.step_range && r.options.step_kernel) {
+        say("report: --step-range or --step-kernel, not both");
+        return TOOL_USAGE;
+    }
     r.page = page_stdout(all);
     r.json = json ? json_array() : NULL;
     int code = load_traces(optind < argc ? argv[optind] : LOAD_DEFAULT, process, one, &r);
@@ -104,14 +151,14 @@ static int run(const struct command *self, int argc, char **argv)
         say("%s", r.no_range);
     free(r.no_range);
     if (json && code == TOOL_FINE)
-        return render_json_print(render_json_root(r.json));
+        return render_json_print(render_json_report(r.json, &r.main));
     json_decref(r.json);
     return finish_output(code);
 }
 
 const struct command cmd_report = {
     .name = "report",
-    .text = "report launches, copies, waits, memory and idle time of a recording",
+    .text = "say what the GPU waited for and what to change",
     .run = run,
     .operands = "[TRACE]",
     .options = options,
@@ -122,6 +169,8 @@ const struct command cmd_report = {
         "input, 3 nothing was recorded.\n",
     .examples = "  gpuwait report\n"
                 "  gpuwait report --range step --all runs/today\n"
-                "  gpuwait report --json | jq '.processes[0].launches'\n",
+                "  gpuwait report --steps 100:200\n"
+                "  gpuwait report --step-kernel multi_tensor_adam\n"
+                "  gpuwait report --json | jq '.verdict, .findings[0].remedy'\n",
     .usage_code = TOOL_USAGE,
 };

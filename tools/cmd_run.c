@@ -97,6 +97,8 @@ static int parse(const struct command *self, int argc, char **argv, struct run *
 /* ---- the summary at the end ------------------------------------------------------------ */
 
 #define PROCESSES_TOLD 2
+#define LINES_ONE      5        /* of the only process; with the line about all, six */
+#define LINES_EACH     2        /* of one among several */
 #define EVENTS_SUMMED  50000000 /* some seconds: a job must not hang on at its end */
 
 struct recorded {
@@ -127,7 +129,7 @@ static bool is_ours(const struct run *r, struct gwt_trace *trace)
     return true;
 }
 
-static void tell_process(struct gwt_trace *trace)
+static void tell_process(struct gwt_trace *trace, size_t lines)
 {
     struct gwa_process *p;
     struct gwt_error error;
@@ -142,7 +144,7 @@ static void tell_process(struct gwt_trace *trace)
     progress_end(&progress);
     if (rc)
         return;
-    render_short(p, say_line);
+    render_short(p, lines, say_line);
     gwa_free(p);
 }
 
@@ -153,6 +155,9 @@ static struct recorded tell(const struct run *r)
     char **list;
     if (gwt_list(r->dir.path, &list, &error))
         return sum;
+    size_t fresh = 0;
+    for (size_t i = 0; list[i]; i++)
+        fresh += !run_dir_had(&r->dir, list[i]);
     for (size_t i = 0; list[i]; i++) {
         struct gwt_trace *trace;
         if (run_dir_had(&r->dir, list[i]))
@@ -164,7 +169,7 @@ static struct recorded tell(const struct run *r)
             sum.events += gwt_coverage(trace)->events;
             sum.bytes += gwt_coverage(trace)->dump_bytes;
             if (sum.told < PROCESSES_TOLD) {
-                tell_process(trace);
+                tell_process(trace, fresh > 1 ? LINES_EACH : LINES_ONE);
                 sum.told++;
             }
         }

@@ -16,11 +16,11 @@ struct page {
 
 struct page page_stdout(bool all);
 
-/* The whole report of a process. `process`: its number among several, from 1; 0: the only one. */
+/* The whole report of a process, best things first. range: asked for; NULL: none. */
 void render_report(const struct page *page, const struct gwa_process *p, const char *range);
 
-/* At most `lines` lines that say what matters, each through `line`. */
-void render_short(const struct gwa_process *p, void (*line)(const char *text));
+/* At most `lines` lines that say what matters, the verdict first, each through `line`. */
+void render_short(const struct gwa_process *p, size_t lines, void (*line)(const char *text));
 
 /* "3 events dropped because a ring was full"; malloc'ed. */
 char *render_flaw(const struct gwa_flaw *flaw);
@@ -28,6 +28,19 @@ char *render_flaw(const struct gwa_flaw *flaw);
 /* One element of "processes". */
 json_t *render_json(const struct gwa_process *p);
 
+/* Which process speaks for all of them: the one with most GPU time, where it was measured, else
+ * with most kernels; the first among equals. Begins as {0}. */
+struct render_main {
+    bool any;
+    double busy_s;
+    uint64_t kernels;
+    size_t index; /* in "processes" */
+};
+void render_json_main(struct render_main *m, const struct gwa_process *p, size_t index);
+
+/* What report --json prints: the elements, and the findings of the process that speaks for all;
+ * steals `processes`. */
+json_t *render_json_report(json_t *processes, const struct render_main *m);
 /* The object that --json prints, around the elements; steals `processes`. */
 json_t *render_json_root(json_t *processes);
 /* post: exit code. Prints and frees. */
@@ -36,6 +49,14 @@ int render_json_print(json_t *root);
 int render_json_write(const json_t *j, FILE *out, bool one_line);
 json_t *render_string(const char *text); /* null for NULL */
 json_t *render_number(double v);         /* null for NaN */
+
+/* ---- words for what the analysis numbers; "unknown" past the end of a table ------------- */
+
+const char *word_class(unsigned class);      /* "host-cpu" */
+const char *word_class_key(unsigned class);  /* "host_cpu" */
+const char *word_class_text(unsigned class); /* "outside CUDA for longer, on the CPU" */
+const char *word_phase(unsigned phase);
+const char *word_confidence(unsigned confidence);
 
 /* ---- tables ------------------------------------------------------------------- */
 

@@ -72,12 +72,11 @@ void part_copies(const struct page *page, const struct gwa_device *d, bool sever
     }
 }
 
-/* ---- waits, memory ------------------------------------------------------------------------ */
+/* ---- waits ------------------------------------------------------------------------ */
 
 /* One table for every kind of call whose number and time matter. */
-static void call_rows(const struct page *page, const struct gwa_process *p,
-                      const char *const *names, const unsigned *kinds, size_t kinds_count,
-                      bool copies_too)
+void part_calls(const struct page *page, const struct gwa_process *p, const char *const *names,
+                const unsigned *kinds, size_t kinds_count, bool copies_too)
 {
     static const struct column columns[] = {{"CALLS", RIGHT, 0},
                                             {"FAILED", RIGHT, 0},
@@ -116,41 +115,7 @@ void part_waits(const struct page *page, const struct gwa_process *p)
     if (!p->syncs.calls && !p->blocking_copies.calls)
         return;
     page_heading(page, "Waits for the GPU (time inside them is not waste by itself)");
-    call_rows(page, p, NULL, kinds, 1, true);
-}
-
-static bool any_peak(const struct gwa_process *p)
-{
-    for (size_t i = 0; i < p->devices_count; i++)
-        if (p->devices[i].memory.peak_allocated_bytes >= 0)
-            return true;
-    return false;
-}
-
-void part_memory(const struct page *page, const struct gwa_process *p)
-{
-    static const unsigned kinds[] = {GWT_ALLOC, GWT_FREE, GWT_HOST_ALLOC, GWT_HOST_FREE};
-    static const char *const names[] = {"", "", "  (host)", "  (host)"};
-    const struct gwa_allocations *a = &p->allocations;
-    char allocated[TEXT_NUMBER], reserved[TEXT_NUMBER], title[64];
-    bool calls = a->calls || a->failed || a->frees, peak = any_peak(p);
-    if (!calls && !peak)
-        return;
-    page_heading(page, "Memory");
-    for (size_t i = 0; i < p->devices_count; i++) {
-        const struct gwa_device *d = &p->devices[i];
-        if (d->memory.peak_allocated_bytes < 0)
-            continue;
-        snprintf(title, sizeof(title),
-                 p->devices_count > 1 ? "PyTorch peak, GPU %d" : "PyTorch peak", d->index);
-        fprintf(page->out, "  %s: %s allocated, %s reserved\n", title,
-                text_bytes(allocated, (uint64_t)d->memory.peak_allocated_bytes),
-                text_bytes(reserved, (uint64_t)d->memory.peak_reserved_bytes));
-    }
-    if (!peak)
-        fputs("  PyTorch peak: n/a, its allocator reported nothing\n", page->out);
-    if (calls)
-        call_rows(page, p, names, kinds, 4, false);
+    part_calls(page, p, NULL, kinds, 1, true);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /* report --json: one object, names as in gpuwait-report(1), null where nothing was measured. */
-#include "render.h"
+#include "render_json.h"
 #include "text.h"
 #include "tool.h"
 
@@ -22,47 +22,28 @@ json_t *render_number(double v)
     return isfinite(v) ? json_real(v) : json_null();
 }
 
-static json_t *count(uint64_t n)
+json_t *render_count(uint64_t n)
 {
     return json_integer((json_int_t)n);
 }
 
-static json_t *count_or_null(int64_t n)
+json_t *render_count_or_null(int64_t n)
 {
     return n < 0 ? json_null() : json_integer(n);
 }
 
-static void set(json_t *object, const char *key, json_t *value)
+void render_set(json_t *object, const char *key, json_t *value)
 {
     json_object_set_new(object, key, value);
 }
 
-static void set_nulls(json_t *object, const char *const *keys, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        set(object, keys[i], json_null());
-}
-#define SET_NULLS(object, ...)                                                                     \
-    do {                                                                                           \
-        static const char *const keys_[] = {__VA_ARGS__};                                          \
-        set_nulls(object, keys_, sizeof(keys_) / sizeof(*keys_));                                  \
-    } while (0)
-
-static json_t *times(const struct gwa_times *t)
+json_t *render_times(const struct gwa_times *t)
 {
     json_t *o = json_object();
-    set(o, "mean", render_number(t->mean));
-    set(o, "p50", render_number(t->p50));
-    set(o, "p90", render_number(t->p90));
-    set(o, "p99", render_number(t->p99));
-    return o;
-}
-
-static json_t *copies(const struct gwa_copies *c)
-{
-    json_t *o = json_object();
-    set(o, "calls", count(c->calls));
-    set(o, "bytes", count(c->bytes));
+    render_set(o, "mean", render_number(t->mean));
+    render_set(o, "p50", render_number(t->p50));
+    render_set(o, "p90", render_number(t->p90));
+    render_set(o, "p99", render_number(t->p99));
     return o;
 }
 
@@ -73,7 +54,7 @@ static json_t *by_api(const struct gwa_process *p, unsigned a, unsigned b)
     for (size_t i = 0; i < p->apis_count; i++)
         if ((p->apis[i].kind == a || p->apis[i].kind == b) && p->apis[i].calls) {
             char *name = text_utf8(p->apis[i].name);
-            set(o, name, count(p->apis[i].calls));
+            render_set(o, name, render_count(p->apis[i].calls));
             free(name);
         }
     return o;
@@ -86,7 +67,7 @@ static json_t *times_by_api(const struct gwa_process *p)
         if ((p->apis[i].kind == GWT_LAUNCH || p->apis[i].kind == GWT_GRAPH_LAUNCH) &&
             p->apis[i].calls) {
             char *name = text_utf8(p->apis[i].name);
-            set(o, name, times(&p->apis[i].us));
+            render_set(o, name, render_times(&p->apis[i].us));
             free(name);
         }
     return o;
@@ -96,13 +77,13 @@ static json_t *quality(const struct gwa_process *p)
 {
     const struct gwa_quality *q = &p->quality;
     json_t *o = json_object();
-    set(o, "complete", json_boolean(q->complete));
-    set(o, "recorded", count(q->recorded));
-    set(o, "dropped", count(q->dropped));
-    set(o, "holes", count(p->launches.holes));
-    set(o, "driver_only_pct", render_number(p->launches.driver_only_pct));
-    set(o, "own_overhead_pct", render_number(q->own_overhead_pct));
-    set(o, "stuck_in", q->stuck_count ? render_string(q->stuck[0].api) : json_null());
+    render_set(o, "complete", json_boolean(q->complete));
+    render_set(o, "recorded", render_count(q->recorded));
+    render_set(o, "dropped", render_count(q->dropped));
+    render_set(o, "holes", render_count(p->launches.holes));
+    render_set(o, "driver_only_pct", render_number(p->launches.driver_only_pct));
+    render_set(o, "own_overhead_pct", render_number(q->own_overhead_pct));
+    render_set(o, "stuck_in", q->stuck_count ? render_string(q->stuck[0].api) : json_null());
     return o;
 }
 
@@ -110,28 +91,28 @@ static json_t *launches(const struct gwa_process *p)
 {
     const struct gwa_launches *l = &p->launches;
     json_t *o = json_object();
-    set(o, "calls", count(l->calls));
-    set(o, "kernels", count(l->kernels));
-    set(o, "captured", count(l->captured));
-    set(o, "graph_launches", count(l->graph_launches));
-    set(o, "failed", count(l->failed));
-    set(o, "per_second", render_number(l->per_second));
-    set(o, "by_api", by_api(p, GWT_LAUNCH, GWT_GRAPH_LAUNCH));
-    set(o, "api_us", times(&l->api_us));
-    set(o, "api_us_by_api", times_by_api(p));
-    set(o, "host_us_per_launch", render_number(l->host_us_per_launch));
+    render_set(o, "calls", render_count(l->calls));
+    render_set(o, "kernels", render_count(l->kernels));
+    render_set(o, "captured", render_count(l->captured));
+    render_set(o, "graph_launches", render_count(l->graph_launches));
+    render_set(o, "failed", render_count(l->failed));
+    render_set(o, "per_second", render_number(l->per_second));
+    render_set(o, "by_api", by_api(p, GWT_LAUNCH, GWT_GRAPH_LAUNCH));
+    render_set(o, "api_us", render_times(&l->api_us));
+    render_set(o, "api_us_by_api", times_by_api(p));
+    render_set(o, "host_us_per_launch", render_number(l->host_us_per_launch));
     return o;
 }
 
 static json_t *waits(const struct gwa_process *p)
 {
     json_t *o = json_object(), *b = json_object();
-    set(o, "calls", count(p->syncs.calls));
-    set(o, "waited_ms", render_number(p->syncs.waited_ms));
-    set(o, "by_api", by_api(p, GWT_SYNC, GWT_SYNC));
-    set(b, "calls", count(p->blocking_copies.calls));
-    set(b, "waited_ms", render_number(p->blocking_copies.waited_ms));
-    set(o, "blocking_copies", b);
+    render_set(o, "calls", render_count(p->syncs.calls));
+    render_set(o, "waited_ms", render_number(p->syncs.waited_ms));
+    render_set(o, "by_api", by_api(p, GWT_SYNC, GWT_SYNC));
+    render_set(b, "calls", render_count(p->blocking_copies.calls));
+    render_set(b, "waited_ms", render_number(p->blocking_copies.waited_ms));
+    render_set(o, "blocking_copies", b);
     return o;
 }
 
@@ -139,20 +120,20 @@ static json_t *allocations(const struct gwa_process *p)
 {
     const struct gwa_allocations *a = &p->allocations;
     json_t *o = json_object();
-    set(o, "calls", count(a->calls));
-    set(o, "failed", count(a->failed));
-    set(o, "ms", render_number(a->ms));
-    set(o, "by_api", by_api(p, GWT_ALLOC, GWT_HOST_ALLOC));
-    set(o, "frees", count(a->frees));
-    set(o, "free_ms", render_number(a->free_ms));
+    render_set(o, "calls", render_count(a->calls));
+    render_set(o, "failed", render_count(a->failed));
+    render_set(o, "ms", render_number(a->ms));
+    render_set(o, "by_api", by_api(p, GWT_ALLOC, GWT_HOST_ALLOC));
+    render_set(o, "frees", render_count(a->frees));
+    render_set(o, "free_ms", render_number(a->free_ms));
     return o;
 }
 
 static json_t *other_calls(const struct gwa_process *p)
 {
     json_t *o = json_object();
-    set(o, "polls", count_or_null(p->polls));
-#define X(field, kind, text) set(o, #field, count(p->other.field));
+    render_set(o, "polls", render_count_or_null(p->polls));
+#define X(field, kind, text) render_set(o, #field, render_count(p->other.field));
     GWA_OTHER_CALLS(X)
 #undef X
     return o;
@@ -163,9 +144,9 @@ static json_t *collectives(const struct gwa_process *p)
     json_t *list = json_array();
     for (size_t i = 0; i < p->collectives_count; i++) {
         json_t *o = json_object();
-        set(o, "op", render_string(p->collectives[i].op));
-        set(o, "calls", count(p->collectives[i].calls));
-        set(o, "bytes", count(p->collectives[i].bytes));
+        render_set(o, "op", render_string(p->collectives[i].op));
+        render_set(o, "calls", render_count(p->collectives[i].calls));
+        render_set(o, "bytes", render_count(p->collectives[i].bytes));
         json_array_append_new(list, o);
     }
     return list;
@@ -177,11 +158,11 @@ static json_t *threads(const struct gwa_process *p)
     for (size_t i = 0; i < p->threads_count; i++) {
         const struct gwa_thread *t = &p->threads[i];
         json_t *o = json_object();
-        set(o, "tid", count(t->tid));
-        set(o, "name", render_string(t->name));
-        set(o, "calls", count(t->calls));
-        set(o, "launches", count(t->launches));
-        set(o, "waited_ms", render_number(t->waited_ms));
+        render_set(o, "tid", render_count(t->tid));
+        render_set(o, "name", render_string(t->name));
+        render_set(o, "calls", render_count(t->calls));
+        render_set(o, "launches", render_count(t->launches));
+        render_set(o, "waited_ms", render_number(t->waited_ms));
         json_array_append_new(list, o);
     }
     return list;
@@ -193,190 +174,77 @@ static json_t *streams(const struct gwa_process *p)
     for (size_t i = 0; i < p->streams_count; i++) {
         const struct gwa_stream *s = &p->streams[i];
         json_t *o = json_object();
-        set(o, "id", count(s->id));
-        set(o, "device", s->device == 0xff ? json_null() : count(s->device));
-        set(o, "type", render_string(gwa_stream_type_name(s->type)));
-        set(o, "launches", count(s->launches));
-        set(o, "copies", count(s->copies));
-        set(o, "memsets", count(s->memsets));
-        set(o, "collectives", count(s->collectives));
-        set(o, "syncs", count(s->syncs));
+        render_set(o, "id", render_count(s->id));
+        render_set(o, "device", s->device == 0xff ? json_null() : render_count(s->device));
+        render_set(o, "type", render_string(gwa_stream_type_name(s->type)));
+        render_set(o, "launches", render_count(s->launches));
+        render_set(o, "copies", render_count(s->copies));
+        render_set(o, "memsets", render_count(s->memsets));
+        render_set(o, "collectives", render_count(s->collectives));
+        render_set(o, "syncs", render_count(s->syncs));
         json_array_append_new(list, o);
     }
     return list;
-}
-
-static json_t *steps(void)
-{
-    json_t *o = json_object(), *phases = json_object();
-    SET_NULLS(o, "count", "median_ms", "spread_pct", "launches", "kernels", "syncs", "h2d_bytes",
-              "micro_batches", "identical");
-    SET_NULLS(phases, "forward_pct", "backward_pct", "optimizer_pct");
-    set(o, "phases", phases);
-    SET_NULLS(o, "recompute_pct", "confidence");
-    return o;
-}
-
-static json_t *device_time(const struct gwa_time *t)
-{
-    json_t *o = json_object(), *idle = json_object(), *interval = json_null();
-    set(o, "compute_pct", render_number(t->compute_pct));
-    set(o, "exposed_comm_pct", render_number(t->exposed_comm_pct));
-    set(o, "exposed_copy_pct", render_number(t->exposed_copy_pct));
-    set(o, "idle_pct", render_number(t->idle_pct));
-    SET_NULLS(idle, "launch_pct", "dispatch_pct", "host_cpu_pct", "host_blocked_pct", "sync_pct",
-              "alloc_pct", "copy_pct", "load_pct", "comm_pct", "unknown_pct");
-    set(o, "idle", idle);
-    if (isfinite(t->busy_low_pct)) {
-        interval = json_array();
-        json_array_append_new(interval, render_number(t->busy_low_pct));
-        json_array_append_new(interval, render_number(t->busy_high_pct));
-    }
-    set(o, "busy_interval_pct", interval);
-    set(o, "provable_idle_pct", render_number(t->provable_idle_pct));
-    set(o, "nvidia_smi_pct", render_number(t->nvidia_smi_pct));
-    set(o, "sampled_share_pct", render_number(t->sampled_share_pct));
-    set(o, "anchor_residual_pct", render_number(t->anchor_residual_pct));
-    set(o, "method", render_string(t->method));
-    return o;
-}
-
-static json_t *kernels(const struct gwa_device *d)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < d->kernels_count; i++) {
-        const struct gwa_kernel *k = &d->kernels[i];
-        json_t *o = json_object();
-        set(o, "name", render_string(k->name));
-        set(o, "calls", count(k->calls));
-        set(o, "mean_us", render_number(k->mean_us));
-        set(o, "total_ms", render_number(k->total_ms));
-        set(o, "busy_pct", render_number(k->busy_pct));
-        set(o, "below_sms_pct", render_number(k->below_sms_pct));
-        json_array_append_new(list, o);
-    }
-    return list;
-}
-
-static json_t *device_copies(const struct gwa_device *d)
-{
-    static const unsigned always[] = {GWT_H2D, GWT_D2H, GWT_D2D};
-    static const unsigned seldom[] = {GWT_P2P, GWT_H2H, GWT_DIR_UNKNOWN};
-    json_t *o = json_object();
-    for (size_t i = 0; i < 3; i++)
-        set(o, gwa_direction_name(always[i]), copies(&d->copies[always[i]]));
-    for (size_t i = 0; i < 3; i++)
-        if (d->copies[seldom[i]].calls)
-            set(o, gwa_direction_name(seldom[i]), copies(&d->copies[seldom[i]]));
-    return o;
-}
-
-static json_t *transfers(const struct gwa_device *d)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < d->transfers_count; i++) {
-        const struct gwa_transfer *t = &d->transfers[i];
-        json_t *o = json_object();
-        set(o, "direction", render_string(gwa_direction_name(t->direction)));
-        set(o, "memory", render_string(gwa_memory_name(t->memory)));
-        set(o, "stream", t->stream ? count(t->stream) : json_null());
-        set(o, "calls", count(t->calls));
-        set(o, "bytes", count(t->bytes));
-        set(o, "busy_ms", render_number(t->busy_ms));
-        set(o, "gb_per_s", render_number(t->gb_per_s));
-        set(o, "exposed_pct", render_number(t->exposed_pct));
-        json_array_append_new(list, o);
-    }
-    return list;
-}
-
-static json_t *gap_bands(const struct gwa_gap_bands *g)
-{
-    json_t *o = json_object();
-    set(o, "over_100us_pct", render_number(g->over_100us_pct));
-    set(o, "10_to_100us_pct", render_number(g->mid_pct));
-    set(o, "under_10us_pct", render_number(g->under_10us_pct));
-    return o;
-}
-
-static json_t *gaps(const struct gwa_device *d)
-{
-    if (!d->gaps)
-        return json_null();
-    json_t *list = json_array();
-    for (size_t i = 0; i < d->gaps_count; i++) {
-        json_t *o = json_object();
-        set(o, "start_s", render_number(d->gaps[i].start_s));
-        set(o, "ms", render_number(d->gaps[i].ms));
-        SET_NULLS(o, "parts", "drained_by", "python");
-        json_array_append_new(list, o);
-    }
-    return list;
-}
-
-static json_t *device(const struct gwa_device *d)
-{
-    json_t *o = json_object(), *window = json_object(), *memory = json_object();
-    char pcie[32];
-    snprintf(pcie, sizeof(pcie), "gen%u x%u", d->pcie_gen, d->pcie_width);
-    set(o, "index", count_or_null(d->index));
-    set(o, "name", render_string(d->name));
-    set(o, "sms", d->sms ? count(d->sms) : json_null());
-    set(o, "memory_bytes", d->memory_bytes ? count(d->memory_bytes) : json_null());
-    set(o, "pcie", d->pcie_gen ? json_string(pcie) : json_null());
-    set(window, "wall_s", render_number(d->window.wall_s));
-    set(window, "excluded_s", render_number(d->window.excluded_s));
-    set(o, "window", window);
-    set(o, "time", device_time(&d->time));
-    set(o, "queue_us", times(&d->queue_us));
-    set(o, "met_idle_pct", render_number(d->met_idle_pct));
-    set(o, "gap_bands", gap_bands(&d->gaps_by_length));
-    set(o, "gaps", gaps(d));
-    set(o, "kernels", kernels(d));
-    set(o, "copies", device_copies(d));
-    set(o, "memsets", copies(&d->memsets));
-    set(o, "transfers", transfers(d));
-    set(memory, "peak_allocated_bytes", count_or_null(d->memory.peak_allocated_bytes));
-    set(memory, "peak_reserved_bytes", count_or_null(d->memory.peak_reserved_bytes));
-    SET_NULLS(memory, "activation_bytes", "headroom_bytes", "batch_multiplier", "alloc_retries",
-              "growth_bytes_per_step");
-    set(o, "memory", memory);
-    return o;
 }
 
 json_t *render_json(const struct gwa_process *p)
 {
     json_t *o = json_object(), *devices = json_array();
     for (size_t i = 0; i < p->devices_count; i++)
-        json_array_append_new(devices, device(&p->devices[i]));
-    set(o, "pid", count(p->identity.pid));
-    set(o, "host", render_string(p->identity.host));
-    set(o, "rank", count_or_null(p->identity.rank));
-    set(o, "command", render_string(p->identity.command));
-    set(o, "clock", render_string(p->identity.clock));
-    set(o, "quality", quality(p));
-    set(o, "launches", launches(p));
-    set(o, "syncs", waits(p));
-    set(o, "allocations", allocations(p));
-    set(o, "nccl", collectives(p));
-    set(o, "other_calls", other_calls(p));
-    set(o, "threads", threads(p));
-    set(o, "streams", streams(p));
-    set(o, "steps", steps());
-    set(o, "devices", devices);
-    set(o, "verdict", json_null());
-    set(o, "findings", json_array());
-    set(o, "what_if", json_array());
+        json_array_append_new(devices, render_device_json(&p->devices[i]));
+    render_set(o, "pid", render_count(p->identity.pid));
+    render_set(o, "host", render_string(p->identity.host));
+    render_set(o, "rank", render_count_or_null(p->identity.rank));
+    render_set(o, "command", render_string(p->identity.command));
+    render_set(o, "clock", render_string(p->identity.clock));
+    render_set(o, "quality", quality(p));
+    render_set(o, "launches", launches(p));
+    render_set(o, "syncs", waits(p));
+    render_set(o, "allocations", allocations(p));
+    render_set(o, "nccl", collectives(p));
+    render_set(o, "other_calls", other_calls(p));
+    render_set(o, "threads", threads(p));
+    render_set(o, "streams", streams(p));
+    render_set(o, "steps", render_steps_json(&p->steps));
+    render_set(o, "devices", devices);
+    render_set(o, "stacks", render_count(p->stacks));
+    render_findings_json(o, p);
     return o;
 }
 
 json_t *render_json_root(json_t *processes)
 {
     json_t *root = json_object();
-    set(root, "schema", json_integer(1));
-    set(root, "tool", json_string("gpuwait"));
-    set(root, "version", json_string(GPUWAIT_VERSION));
-    set(root, "processes", processes);
+    render_set(root, "schema", json_integer(1));
+    render_set(root, "tool", json_string("gpuwait"));
+    render_set(root, "version", json_string(GPUWAIT_VERSION));
+    render_set(root, "processes", processes);
+    return root;
+}
+
+void render_json_main(struct render_main *m, const struct gwa_process *p, size_t index)
+{
+    double busy_s = 0;
+    for (size_t i = 0; i < p->devices_count; i++) {
+        const struct gwa_device *d = &p->devices[i];
+        double busy = (100 - d->time.idle_pct) / 100 * d->window.wall_s;
+        busy_s += isfinite(busy) ? busy : 0;
+    }
+    if (m->any &&
+        (busy_s < m->busy_s || (!(busy_s > m->busy_s) && p->launches.kernels <= m->kernels)))
+        return;
+    *m = (struct render_main){
+        .any = true, .busy_s = busy_s, .kernels = p->launches.kernels, .index = index};
+}
+
+json_t *render_json_report(json_t *processes, const struct render_main *m)
+{
+    static const char *const keys[] = {"verdict", "findings", "what_if"};
+    const json_t *speaks = json_array_get(processes, m->index);
+    json_t *root = render_json_root(processes);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        json_object_set(root, keys[i], json_object_get(speaks, keys[i]));
+    json_object_set(root, "verdict_pid", json_object_get(speaks, "pid"));
     return root;
 }
 

@@ -6,40 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define KERNELS_SHOWN 15
 #define STUCK_SHOWN   3
-
-struct page page_stdout(bool all)
-{
-    return (struct page){.out = stdout,
-                         .width = text_width(STDOUT_FILENO),
-                         .bold = text_bold(STDOUT_FILENO),
-                         .all = all};
-}
-
-void page_heading(const struct page *page, const char *title)
-{
-    fprintf(page->out, page->bold ? "\n\033[1m%s\033[0m\n" : "\n%s\n", title);
-}
-
-void page_line(const struct page *page, const char *what, const char *figure, const char *note)
-{
-    fprintf(page->out, "  %-26s %12s%s%s\n", what, figure, note && *note ? "  " : "",
-            note ? note : "");
-}
-
-void page_more(const struct page *page, size_t shown, size_t count, const char *what)
-{
-    if (shown < count)
-        fprintf(page->out, "  ... and %zu more %s (--all)\n", count - shown, what);
-}
-
-size_t page_limit(const struct page *page, size_t count, size_t shown)
-{
-    return page->all || count <= shown ? count : shown;
-}
 
 char *render_flaw(const struct gwa_flaw *f)
 {
@@ -56,27 +25,30 @@ char *render_flaw(const struct gwa_flaw *f)
 static void head(const struct page *page, const struct gwa_process *p, const char *range)
 {
     const struct gwa_identity *who = &p->identity;
-    char n[TEXT_NUMBER];
+    char n[TEXT_NUMBER], rank[32] = "";
     char *command = text_clean(who->command ? who->command : "(command not recorded)");
-    char *host = text_clean(who->host ? who->host : "unknown host");
     if (!page->all)
         text_cut(command, page->width);
     fprintf(page->out, page->bold ? "\033[1m%s\033[0m\n" : "%s\n", command);
-    fprintf(page->out, "process %u", who->pid);
-    if (who->rank >= 0)
-        fprintf(page->out, ", rank %d,", who->rank);
-    fprintf(page->out, " on %s%s: %s events", host, p->coverage->alive ? ", still running" : "",
-            text_count(n, p->quality.recorded));
-    if (!isnan(p->window.wall_s))
-        fprintf(page->out, ", %s from first to last operation", text_us(n, p->window.wall_s * 1e6));
-    fputc('\n', page->out);
     free(command);
-    free(host);
+    if (who->rank >= 0)
+        snprintf(rank, sizeof(rank), ", rank %d,", who->rank);
+    char *line = xprintf(
+        "process %u%s on %s%s: %s events", who->pid, rank, who->host ? who->host : "unknown host",
+        p->coverage->alive ? ", still running" : "", text_count(n, p->quality.recorded));
+    char *wall = isnan(p->window.wall_s) ? xstrdup("")
+                                         : xprintf(", %s from first to last operation",
+                                                   text_us(n, p->window.wall_s * 1e6));
+    char *whole = xprintf("%s%s", line, wall);
+    page_text(page, "", whole);
+    free(whole);
+    free(wall);
+    free(line);
     if (range) {
-        char *name = text_clean(range);
-        fprintf(page->out, "only NVTX range \"%s\": %s %s\n", name, text_count(n, p->intervals),
-                p->intervals == 1 ? "interval" : "intervals");
-        free(name);
+        whole = xprintf("only NVTX range \"%s\": %s %s", range, text_count(n, p->intervals),
+                        p->intervals == 1 ? "interval" : "intervals");
+        page_text(page, "", whole);
+        free(whole);
     }
 }
 
@@ -104,19 +76,19 @@ static void devices_line(const struct page *page, const struct gwa_process *p)
 {
     for (size_t i = 0; i < p->devices_count; i++) {
         const struct gwa_device *d = &p->devices[i];
-        char memory[TEXT_NUMBER];
-        char *name = text_clean(d->name ? d->name : "unknown GPU");
-        if (d->index < 0)
-            fputs("some work on a GPU that is not known", page->out);
-        else
-            fprintf(page->out, "GPU %d: %s", d->index, name);
+        char n[TEXT_NUMBER], sms[32] = "", memory[TEXT_NUMBER + 4] = "", pcie[32] = "";
         if (d->sms)
-            fprintf(page->out, ", %u SMs", d->sms);
+            snprintf(sms, sizeof(sms), ", %u SMs", d->sms);
         if (d->memory_bytes)
-            fprintf(page->out, ", %s", text_bytes(memory, d->memory_bytes));
+            snprintf(memory, sizeof(memory), ", %s", text_bytes(n, d->memory_bytes));
         if (d->pcie_gen)
-            fprintf(page->out, ", PCIe %u x%u", d->pcie_gen, d->pcie_width);
-        fputc('\n', page->out);
+            snprintf(pcie, sizeof(pcie), ", PCIe %u x%u", d->pcie_gen, d->pcie_width);
+        char *name = d->index < 0
+                         ? xstrdup("some work on a GPU that is not known")
+                         : xprintf("GPU %d: %s", d->index, d->name ? d->name : "unknown GPU");
+        char *line = xprintf("%s%s%s%s", name, sms, memory, pcie);
+        page_text(page, "", line);
+        free(line);
         free(name);
     }
 }
@@ -224,10 +196,12 @@ static void kernels(const struct page *page, const struct gwa_device *d, bool se
     kernel_rows(t, d, shown, timed);
     table_print(t);
     page_more(page, shown, d->kernels_count, "kernels");
-    fprintf(page->out,
-            "  %s. SMALL: of its own launches, those with fewer\n"
-            "  blocks than the GPU has SMs.\n",
-            timed ? "BUSY: of the time that the GPU was busy" : "SHARE: of executed kernels");
+    char *note =
+        xprintf("%s. SMALL: of its own launches, those with fewer blocks than the GPU has "
+                "SMs.",
+                timed ? "BUSY: of the time that the GPU was busy" : "SHARE: of executed kernels");
+    page_text(page, "  ", note);
+    free(note);
 }
 
 /* ---- idle ------------------------------------------------------------------------------------ */
@@ -256,71 +230,42 @@ static void idle(const struct page *page, const struct gwa_process *p)
     }
     fputs("  From the return of a call that left the GPU empty to the next submission; it\n"
           "  may have been idle at other times too, which host calls alone do not show.\n"
-          "  Not measured: GPU time of kernels and copies, gaps, steps.\n",
+          "  Not measured: GPU time of kernels and copies, gaps.\n",
           page->out);
+}
+
+/* Each device's part, in this order. */
+static void (*const device_parts[])(const struct page *, const struct gwa_device *,
+                                    bool) = {part_time, part_sites, part_gaps, part_drains};
+
+static void each_device(const struct page *page, const struct gwa_process *p,
+                        void (*part)(const struct page *, const struct gwa_device *, bool))
+{
+    for (size_t i = 0; i < p->devices_count; i++)
+        part(page, &p->devices[i], p->devices_count > 1);
 }
 
 void render_report(const struct page *page, const struct gwa_process *p, const char *range)
 {
-    bool several = p->devices_count > 1;
     flaws(page, p);
     head(page, p, range);
     devices_line(page, p);
-    for (size_t i = 0; i < p->devices_count; i++)
-        part_time(page, &p->devices[i], several);
+    part_findings(page, p);
+    for (size_t i = 0; i < COLUMNS_IN(device_parts); i++)
+        each_device(page, p, device_parts[i]);
     if (p->devices_count)
         idle(page, p);
-    launches(page, p);
-    for (size_t i = 0; i < p->devices_count; i++)
-        kernels(page, &p->devices[i], several);
-    for (size_t i = 0; i < p->devices_count; i++)
-        part_copies(page, &p->devices[i], several);
-    part_waits(page, p);
+    part_what_if(page, p);
+    part_steps(page, p);
+    each_device(page, p, part_phases);
     part_memory(page, p);
+    launches(page, p);
+    each_device(page, p, kernels);
+    each_device(page, p, part_copies);
+    part_waits(page, p);
     part_collectives(page, p);
     part_threads(page, p);
     part_streams(page, p);
     part_other(page, p);
-}
-
-/* ---- the short one, after a run ----------------------------------------------------------------
- */
-
-void render_short(const struct gwa_process *p, void (*say_line)(const char *text))
-{
-    const struct gwa_launches *l = &p->launches;
-    char a[TEXT_NUMBER], b[TEXT_NUMBER], c[TEXT_NUMBER], d[TEXT_NUMBER];
-    char *graphs = l->graph_launches
-                       ? xprintf(" and %s graph launches", text_count(c, l->graph_launches))
-                       : xstrdup("");
-    char *text = xprintf("process %u: %s kernels by %s launch calls%s, %s of host time per launch",
-                         p->identity.pid, text_count(a, l->kernels), text_count(b, l->calls),
-                         graphs, text_us(d, l->host_us_per_launch));
-    free(graphs);
-    say_line(text);
-    free(text);
-    for (size_t i = 0; i < p->devices_count && i < 2; i++) {
-        const struct gwa_device *dev = &p->devices[i];
-        if (dev->index < 0 || (!part_time_known(dev) && isnan(dev->time.provable_idle_pct)))
-            continue;
-        if (part_time_known(dev))
-            text =
-                xprintf("GPU %d: idle %s %% of %s, busy between %s and %s %%", dev->index,
-                        text_fixed(a, dev->time.idle_pct, 1), text_us(b, dev->window.wall_s * 1e6),
-                        text_fixed(c, dev->time.busy_low_pct, 1),
-                        text_fixed(d, dev->time.busy_high_pct, 1));
-        else
-            text = xprintf("GPU %d: idle at least %s %% of %s (lower bound)", dev->index,
-                           text_fixed(a, dev->time.provable_idle_pct, 1),
-                           text_us(b, dev->window.wall_s * 1e6));
-        say_line(text);
-        free(text);
-    }
-    for (size_t i = 0; i < p->quality.flaws_count && i < 2; i++) {
-        text = render_flaw(&p->quality.flaws[i]);
-        char *whole = xprintf("incomplete: %s", text);
-        say_line(whole);
-        free(whole);
-        free(text);
-    }
+    part_findings_all(page, p);
 }

@@ -203,7 +203,7 @@ char *text_bytes(char *out, uint64_t n)
 
 char *text_fixed(char *out, double v, int decimals)
 {
-    if (isnan(v))
+    if (!isfinite(v))
         return strcpy(out, "n/a");
     snprintf(out, TEXT_NUMBER, "%.*f", decimals, v);
     return out;
@@ -211,7 +211,7 @@ char *text_fixed(char *out, double v, int decimals)
 
 char *text_short(char *out, double v)
 {
-    if (isnan(v))
+    if (!isfinite(v))
         return strcpy(out, "n/a");
     if (v >= 999.95 && v < 1e18)
         return text_count(out, (uint64_t)(v + 0.5));
@@ -221,7 +221,7 @@ char *text_short(char *out, double v)
 
 char *text_us(char *out, double us)
 {
-    if (isnan(us))
+    if (!isfinite(us))
         return strcpy(out, "n/a");
     const char *unit = "us";
     if (us >= 999500)

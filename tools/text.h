@@ -21,7 +21,7 @@ char *text_kernel(const char *name, unsigned width);
 /* At most `width` columns, the end replaced by "..."; in place, for clean ASCII or UTF-8. */
 void text_cut(char *text, unsigned width);
 
-/* Numbers, into a buffer of TEXT_NUMBER bytes that is returned. NaN is "n/a". */
+/* Numbers, into a buffer of TEXT_NUMBER bytes that is returned. NaN and infinity are "n/a". */
 #define TEXT_NUMBER 40
 char *text_count(char *out, uint64_t n);             /* 1,234,567 */
 char *text_bytes(char *out, uint64_t n);             /* 113.3 MiB */

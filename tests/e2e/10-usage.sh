@@ -45,6 +45,13 @@ one_line "run without a command" 'no command given'
 runs "run -- without a command" 125 "$gpuwait" run -o x --
 is "and no directory is made" "" "$(ls -d x 2>/dev/null)"
 
+for steps in '' 5 5:5 7:3 a:b 1:2:3 -1:2 1:x 0:99999999999999999999 every; do
+    runs "--steps '$steps'" 2 "$gpuwait" report --steps "$steps" t
+    one_line "--steps '$steps'" '--steps takes A:B'
+done
+runs "steps by two things" 2 "$gpuwait" report --step-range step --step-kernel adam t
+one_line "steps by two things" 'not both'
+
 python3 -c '
 from mkdump import training, Dump
 import os
@@ -81,6 +88,11 @@ for c in report info; do
     runs "$c: a process that is no number" 2 "$gpuwait" $c --process abc good
     one_line "$c: a process that is no number" 'abc'
 done
+for steps in 1:3 0: :2 all; do
+    runs "--steps $steps" 0 "$gpuwait" report --steps $steps good
+done
+runs "--step-kernel" 0 "$gpuwait" report --step-kernel gemm good
+runs "--step-range" 0 "$gpuwait" report --step-range step good
 runs "report: no such range" 2 "$gpuwait" report --range nosuch good
 one_line "report: no such range" 'no NVTX range named "nosuch"; there are: "step"'
 if [ -e /dev/full ]; then

@@ -14,6 +14,7 @@ open("t/notes.txt", "w").write("not ours")
 pids='[p["pid"] for p in j["processes"]]'
 runs "all" 0 "$gpuwait" report --json t
 is "by rank" "[12, 13, 11]" "$(json "$out" "$pids")"
+is "the first speaks for equals" 12 "$(json "$out" 'j["verdict_pid"]')"
 runs "by process id" 0 "$gpuwait" report --json --process 13 t
 is "that process" "[13]" "$(json "$out" "$pids")"
 runs "by rank" 0 "$gpuwait" report --json --process 2 t
@@ -23,6 +24,16 @@ is "three reports" 3 "$(grep -c '^GPU idle' "$out")"
 has "the rank is said" "$out" "^process 11, rank 2, on node7"
 runs "info of one" 0 "$gpuwait" info --json -p 12 t
 is "that one" "[12]" "$(json "$out" "$pids")"
+
+python3 -c '
+from mkdump import training
+d = training(15, **{"env.RANK": "3", "env.WORLD_SIZE": "4"})
+d.launch(9000, 4, d.stream("legacy"))
+d.write("t/host-15.gwt")
+'
+runs "one with more kernels" 0 "$gpuwait" report --json t
+is "speaks for all" 15 "$(json "$out" 'j["verdict_pid"]')"
+rm t/host-15.gwt
 
 # one of them damaged: the others are reported, and it is said
 printf 'garbage' | dd of=t/host-13.gwt bs=1 conv=notrunc 2>/dev/null

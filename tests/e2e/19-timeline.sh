@@ -85,9 +85,10 @@ runs "report --json" 0 "$gpuwait" report --json sampled.gwt
 cp "$out" report.json
 runs "its figures" 0 python3 check.py report.json
 runs "in a text report" 0 "$gpuwait" report sampled.gwt
-has "busy time is split" "$out" "^  computing  *4\.0 %  of 1\.01 ms, first operation to last"
-has "and bounded" "$out" "^  idle  *87\.2 %  busy is between "
-has "gaps by length" "$out" "^    in gaps over 100 us  *87\.1 %"
+has "busy time is split" "$out" "^   4\.0 %  computing"
+has "and bounded" "$out" "^  87\.2 %  idle; busy is between "
+has "of what" "$out" "^ 100\.0 %  of 1\.01 ms, first operation to last"
+has "gaps by length" "$out" "^  idle in gaps over 100 us  *87\.1 %"
 has "the longest gap" "$out" "^   877 us  0\.0001"
 has "kernels by time" "$out" "^      4    10\.00      0\.04  30\.9 %    0 %  add"
 has "copies by time" "$out" "^      1  1\.0 MiB  1\.0 MiB     0\.10  10\.49     89 % "
