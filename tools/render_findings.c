@@ -76,9 +76,10 @@ static void why_device(const struct page *page, const struct gwa_device *d, bool
     text_us(wall, d->window.wall_s * 1e6);
     text_fixed(idle, t->idle_pct, 1);
     if (!part_time_known(d)) {
-        char *text = xprintf("Of %s the GPU was idle for at least %s %%; more is not known, since "
-                             "no operation was timed",
-                             wall, text_fixed(idle, t->provable_idle_pct, 1));
+        char *text =
+            xprintf("%s %s the GPU was idle for at least %s %%; more is not known, since "
+                    "no operation was timed",
+                    several ? "of" : "Of", wall, text_fixed(idle, t->provable_idle_pct, 1));
         page_text(page, lead, text);
         free(text);
         return;
@@ -87,9 +88,9 @@ static void why_device(const struct page *page, const struct gwa_device *d, bool
         t->exposed_comm_pct > 0
             ? xprintf(" %s %% communication,", text_fixed(comm, t->exposed_comm_pct, 1))
             : xstrdup("");
-    char *text = xprintf("Of %s: %s %% compute,%s %s %% copies, %s %% idle%s", wall,
-                         text_fixed(compute, t->compute_pct, 1), communication,
-                         text_fixed(copy, t->exposed_copy_pct, 1), idle,
+    char *text = xprintf("%s %s: %s %% compute,%s %s %% copies, %s %% idle%s",
+                         several ? "of" : "Of", wall, text_fixed(compute, t->compute_pct, 1),
+                         communication, text_fixed(copy, t->exposed_copy_pct, 1), idle,
                          isfinite(t->idle[0]) ? ", while the host was" : "");
     page_text(page, lead, text);
     free(text);

@@ -152,9 +152,13 @@ void part_steps(const struct page *page, const struct gwa_process *p)
 {
     const struct gwa_step_summary *s = &p->steps;
     char n[TEXT_NUMBER];
-    if (!s->count)
+    if (!s->count && !p->launches.calls && !p->launches.graph_launches)
         return;
     page_heading(page, "Steps");
+    if (!s->count) {
+        page_text(page, "  ", "None found; times are of the whole recording, warm-up too.");
+        return;
+    }
     found(page, s);
     sameness(page, s);
     phases(page, s);

@@ -54,14 +54,22 @@ void table_row(struct table *t)
 void table_cell(struct table *t, const char *format, ...)
 {
     struct row *r = &t->rows[t->used - 1];
-    char raw[1024];
-    va_list args;
+    char few[256], *raw = few;
+    va_list args, again;
     if (r->used == t->count)
         return;
     va_start(args, format);
-    vsnprintf(raw, sizeof(raw), format, args);
+    va_copy(again, args);
+    int n = vsnprintf(few, sizeof(few), format, args);
+    if (n >= (int)sizeof(few)) { /* a name */
+        raw = xalloc((size_t)n + 1);
+        vsnprintf(raw, (size_t)n + 1, format, again);
+    }
+    va_end(again);
     va_end(args);
     r->cells[r->used++] = text_clean(raw);
+    if (raw != few)
+        free(raw);
 }
 
 void table_kernel(struct table *t, const char *name)

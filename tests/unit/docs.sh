@@ -40,13 +40,10 @@ sed 's/^"\([^"]*\)" "\([^"]*\)" "\([^"]*\)"$/\1|\2|\3/' "$tmp/env" | while IFS='
 done >"$tmp/missing"
 [ -s "$tmp/missing" ] && fail "missing in $(cat "$tmp/missing")"
 
-# -- JSON: every key of a recording's report and info, but for names that are data
-client=$B/sim/clients/rt13
-if [ -x "$client" ]; then
-    env -u GPUWAIT LD_LIBRARY_PATH="$B/sim" "$GPUWAIT" run --no-report -o "$tmp/trace" -- "$client" >/dev/null 2>&1
-    for c in report info; do
-        "$GPUWAIT" $c --json "$tmp/trace" >"$tmp/json" 2>/dev/null || fail "$c --json failed"
-        python3 - "$tmp/json" tools/man/gpuwait-$c.1 <<'EOF' || failed=1
+# -- JSON: every key of info, and of a report in which nothing is missing, but for names that
+# are data
+documented() { # JSON PAGE
+    python3 - "$1" "$2" <<'EOF' || failed=1
 import json, re, sys
 data, page = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
 named = set()
@@ -62,15 +59,33 @@ def walk(o, data_keys):
         for k, v in o.items():
             if not data_keys and k not in named:
                 missing.add(k)
-            walk(v, k.endswith("by_api") or k in ("versions", "evidence"))
+            walk(v, k.endswith("by_api") or k in ("versions", "evidence", "parts"))
 walk(data, False)
 if missing:
     sys.exit("docs: %s does not document %s" % (sys.argv[2], ", ".join(sorted(missing))))
 EOF
+}
+"$B/tests/unit/render_sample" full json >"$tmp/json" || fail "render_sample failed"
+documented "$tmp/json" tools/man/gpuwait-report.1
+client=$B/sim/clients/rt13
+if [ -x "$client" ]; then
+    env -u GPUWAIT LD_LIBRARY_PATH="$B/sim" "$GPUWAIT" run --no-report -o "$tmp/trace" -- "$client" >/dev/null 2>&1
+    for c in report info; do
+        "$GPUWAIT" $c --json "$tmp/trace" >"$tmp/json" 2>/dev/null || fail "$c --json failed"
+        documented "$tmp/json" tools/man/gpuwait-$c.1
     done
 else
     echo "docs: no simulator, JSON keys not checked"
 fi
+
+# -- what the host was doing, in the report's words
+sed -n '/define GWA_IDLE_CLASSES/,/^$/s/^ *X([A-Z_]*, \([a-z_]*\), "\(.*\)").*/\1|\2/p' \
+    lib/analysis/analysis.h >"$tmp/classes"
+[ -s "$tmp/classes" ] || fail "could not read the idle classes"
+while IFS='|' read -r key text; do
+    grep -A 1 -x "\.It Va ${key}_pct" tools/man/gpuwait-report.1 | grep -qxF "$text" ||
+        fail "gpuwait-report.1 does not say of ${key}_pct: $text"
+done <"$tmp/classes"
 
 if command -v mandoc >/dev/null; then
     for m in tools/man/*.[157]; do

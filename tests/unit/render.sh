@@ -16,13 +16,13 @@ fail() {
 }
 
 for form in full.text full.all full.json full.short unknown.text unknown.json bounds.text \
-    hostile.text hostile.json hostile.short; do
+    two.text two.json two.short hostile.text hostile.json hostile.short; do
     "$sample" "${form%.*}" "${form#*.}" >"$tmp/$form" || fail "$form: exit $?"
     if [ "${1-}" = --accept ]; then cp "$tmp/$form" "$here/render/$form"; fi
     diff -u "$here/render/$form" "$tmp/$form" || fail "$form is not as wanted"
 done
 for width in 80 100 160; do
-    for form in full unknown bounds hostile; do
+    for form in full unknown bounds two hostile; do
         COLUMNS=$width "$sample" $form text >"$tmp/$form.$width" || fail "$form at $width columns"
     done
 done

@@ -1,6 +1,7 @@
 /* Prints made-up analysis results through the report's own code, for render.sh: every field set
- * ("full"), nothing known in rows that exist ("unknown"), names that attack a terminal
- * ("hostile"). Usage: render_sample CASE text|all|json|short */
+ * ("full"), nothing known in rows that exist ("unknown"), no operation timed
+ * ("bounds"), a second device and no steps ("two"), names that attack a terminal ("hostile").
+ * Usage: render_sample CASE text|all|json|short */
 #include "../../tools/render.h"
 #include "../../tools/text.h"
 
@@ -186,7 +187,7 @@ static struct gwa_thread threads[] = {{1, 423, "python", 300000, 200000, 2110.4}
                                       {2, 424, "pt_autograd_0", 220000, 218264, 0}};
 static struct gwa_stream streams[] = {{1, 0, GWT_STREAM_LEGACY, 0, 0, 0, 418264, 97, 0, 0, 97}};
 
-static struct gwa_device device = {
+static struct gwa_device devices[2] = {{
     .index = 0,
     .name = "NVIDIA A10",
     .sms = 72,
@@ -251,7 +252,7 @@ static struct gwa_device device = {
                .alloc_ms_per_step = 0.1,
                .pytorch = true,
                .from_reserved = true},
-};
+}};
 
 static struct gwt_coverage coverage = {.ended = true, .events = 612345};
 
@@ -276,7 +277,7 @@ static struct gwa_process process = {
     .threads_count = COUNT_OF(threads),
     .streams = streams,
     .streams_count = COUNT_OF(streams),
-    .devices = &device,
+    .devices = devices,
     .devices_count = 1,
     .steps = {.count = 97,
               .all = 100,
@@ -405,6 +406,27 @@ static void forget(struct gwa_process *p, const char *method)
     }
 }
 
+/* ---- two: a second device, which nothing is known of, in a job of several ranks ----------- */
+
+static void add_device(struct gwa_process *p)
+{
+    p->devices[1] = (struct gwa_device){.index = 1, .name = "NVIDIA A10"};
+    forget_device(&p->devices[1], "bounds");
+    p->devices[1].name = "NVIDIA A10";
+    p->devices[1].memory.retries = 2;
+    p->devices[1].window.wall_s = 12.5;
+    p->devices[1].time.provable_idle_pct = 93.1;
+    p->devices[1].time.provable_idle_s = 11.6;
+    p->devices_count = 2;
+    p->identity.rank = 3;
+    p->steps.count = 0;
+    p->findings_count = 2;
+    p->devices[0].sites_count = 1;
+    p->devices[0].sites[0].per_step = NAN;
+    p->devices[0].time.exposed_comm_pct = 4.5;
+    p->devices[0].time.compute_pct = 22.9;
+}
+
 /* ---- hostile: every string that comes from a recording --------------------------------------- */
 
 #define EVIL                                                                                       \
@@ -470,6 +492,8 @@ int main(int argc, char **argv)
         forget(&process, "sampled");
     else if (!strcmp(argv[1], "bounds"))
         forget(&process, "bounds");
+    else if (!strcmp(argv[1], "two"))
+        add_device(&process);
     else if (!strcmp(argv[1], "hostile"))
         poison(&process);
     else if (strcmp(argv[1], "full"))
