@@ -206,6 +206,8 @@ char *text_fixed(char *out, double v, int decimals)
     if (!isfinite(v))
         return strcpy(out, "n/a");
     snprintf(out, TEXT_NUMBER, "%.*f", decimals, v);
+    if (*out == '-' && !out[strspn(out, "-0.")]) /* what rounding leaves of a sum is no debt */
+        memmove(out, out + 1, strlen(out));
     return out;
 }
 

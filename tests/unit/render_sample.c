@@ -425,6 +425,7 @@ static void add_device(struct gwa_process *p)
     p->devices[0].sites[0].per_step = NAN;
     p->devices[0].time.exposed_comm_pct = 4.5;
     p->devices[0].time.compute_pct = 22.9;
+    p->devices[0].time.exposed_copy_pct = -1e-14; /* as a difference of sums may be */
 }
 
 /* ---- hostile: every string that comes from a recording --------------------------------------- */
