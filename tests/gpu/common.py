@@ -31,6 +31,7 @@ DEVICE = "cpu" if CPU_ONLY else "cuda"
 # Kineto drops device rows that begin before its window or end after it, by a
 # clock converted from the GPU's: keep clear of both edges.
 WINDOW_MARGIN_S = 0.02
+WARM_S = 4.0
 
 
 def setup(seed=0):
@@ -97,23 +98,38 @@ def how():
 
 
 @contextlib.contextmanager
-def referee(name, extra=None):
+def referee(name, extra=None, warm=None):
     """Range NAME, and a truth file of exactly the device work inside it.
 
     The device is idle where the range begins and where it ends, and the profiler
     starts before and stops after, so the recorder (which sees calls) and CUPTI
     (which sees executions) have the same set of operations.  `extra` adds keys to
     the truth that the script itself knows, such as its NCCL calls.
+
+    `warm` runs before, with CUPTI at work already: it changes what it watches (calls last
+    longer, kernels lie further apart), and a device that has rested runs faster for a while.
+    Its last work belongs to the trace, and is told from the range's by the synchronisation
+    between the two; it makes no such call itself.
     """
     on = os.environ.get("GPUWAIT_REFEREE", "1") != "0"
     profiler = None
     sync()
     if on:
         activity = torch.profiler.ProfilerActivity
-        profiler = torch.profiler.profile(activities=[activity.CPU if CPU_ONLY else activity.CUDA])
+        profiler = torch.profiler.profile(
+            activities=[activity.CPU if CPU_ONLY else activity.CUDA],
+            schedule=torch.profiler.schedule(wait=0, warmup=1, active=1) if warm else None,
+        )
         profiler.start()
         sync()
         time.sleep(WINDOW_MARGIN_S)
+    if warm:
+        warm(WARM_S)
+        if on:
+            sync()
+            profiler.step()  # from here on the trace keeps what it sees
+            warm(4 * WINDOW_MARGIN_S)
+        sync()
     if not CPU_ONLY:
         torch.cuda.reset_peak_memory_stats()
         torch.cuda.nvtx.range_push(name)
@@ -130,7 +146,7 @@ def referee(name, extra=None):
     with tempfile.TemporaryDirectory() as scratch:
         trace = os.path.join(scratch, "trace.json")
         profiler.export_chrome_trace(trace)
-        truth.write(trace, os.path.join(folder, name + ".truth.json"), name, how(), peak, extra)
+        truth.write(trace, os.path.join(folder, name + ".truth.json"), name, how(), peak, extra, warm is not None)
         if os.environ.get("GPUWAIT_KEEP_TRACE") == "1":
             kept = os.path.join(folder, name + ".trace.json.gz")
             with open(trace, "rb") as source, gzip.open(kept, "wb") as target:
