@@ -18,7 +18,7 @@ def forward_only():
         model = model.to("cpu")
         if not run.cpu:
             torch.cuda.empty_cache()
-        cpu_offload(model, execution_device=torch.device(run.device))
+        cpu_offload(model, execution_device=torch.device(run.device, 0) if not run.cpu else torch.device("cpu"))
     ids = torch.randint(0, run.pick(32000, 512), (4, run.pick(512, 16)), device=run.device)
 
     def step(_):
