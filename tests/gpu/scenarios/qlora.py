@@ -36,7 +36,7 @@ documents = [text(WORDS) for _ in range(64)]
 
 
 def encode(document):
-    return torch.tensor(tokenizer.encode(document).ids[:LENGTH])  # GUILTY
+    return torch.tensor(tokenizer.encode(document).ids[:LENGTH])
 
 
 class Documents(Dataset):

@@ -30,12 +30,12 @@ def step(i):
     weights = table.to(run.device)
     loss = model(input_ids=ids, labels=ids).loss * weights.mean()
     if not run.fixed:
-        line = "loss %.3f" % loss.item()  # GUILTY
+        line = "loss %.3f" % loss.item()  # GUILTY:a
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
     if not run.fixed or i % 20 == 0:
-        line += " step %d, %.4f" % (i, loss.item())  # GUILTY
+        line += " step %d, %.4f" % (i, loss.item())  # GUILTY:a
 
 
 run.loop(step)

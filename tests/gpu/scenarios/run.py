@@ -175,7 +175,7 @@ def from_report(report, truth):
         "steps": steps.get("count"), "confidence": steps.get("confidence"), "kernels": steps.get("kernels"),
         "growth": memory.get("growth_bytes_per_step"), "peak": memory.get("peak_allocated_bytes"), "retries": memory.get("alloc_retries"),
         "idle": time_.get("idle"), "complete": (process.get("quality") or {}).get("complete"),
-        "peak_ok": memory.get("peak_allocated_bytes") == truth.get("peak_allocated_bytes"),
+        "peak_ok": "peak_allocated_bytes" in truth and memory.get("peak_allocated_bytes") == truth["peak_allocated_bytes"],
     }
 
 
@@ -203,6 +203,8 @@ def judge(made):
             row["reason"] = "names %s (%s %%)" % (name, mine)
         if row["guilty"]:
             row["line_ok"] = any(g in str(row["where"]) for g in row["guilty"])
+            if not row["line_ok"]:
+                row.setdefault("reason", "line %s, guilty %s" % (row["where"], " ".join(row["guilty"])))
         row["steps_ok"] = row["steps"] is not None and abs(row["steps"] - row["steps_true"]) <= 1
         true = row["kernels_true"]
         row["kernels_ok"] = None if true is None else row["kernels"] is not None and round(row["kernels"]) == round(true)
