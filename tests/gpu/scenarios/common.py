@@ -169,8 +169,9 @@ class Run:
         least = self.warm + self.pick(LEAST_STEPS, 2)
         return (now < until or done < least) and now - self.stamps[0] < HARD_LIMIT_S
 
-    def loop(self, step, warm=10, limit=None):
-        """step(i), from 0, for the run's seconds, or at most `limit` steps; then profiled."""
+    def loop(self, step, warm=10, limit=None, between=None):
+        """step(i), from 0, for the run's seconds, or at most `limit` steps; then between(), then
+        profiled."""
         with self.measured(warm):
             self.limit = limit
             i, go_on = 0, True
@@ -178,6 +179,8 @@ class Run:
                 step(i)
                 i += 1
                 go_on = self.tick()
+        if between:
+            between()
         with self.profiled() as wanted:
             for k in range(wanted):
                 self.mark()

@@ -32,7 +32,7 @@ def generate_loop(run, model, prompt, new_tokens):
 class GraphedDecoder:
     """Greedy decoding over a static cache: a token is one replay, and none is read back."""
 
-    def __init__(self, run, model, prompt, room):
+    def __init__(self, run, model, prompt, room, capture=True):
         from transformers import StaticCache
 
         self.run, self.model, self.prompt, self.graph = run, model.eval(), prompt, None
@@ -42,7 +42,7 @@ class GraphedDecoder:
         self.slots = torch.arange(prompt.shape[1] + room, device=run.device)
         with torch.no_grad():
             self.restart()
-            if run.cpu:
+            if run.cpu or not capture:
                 return
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())

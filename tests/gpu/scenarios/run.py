@@ -33,14 +33,14 @@ RUN_LIMIT_S, REPORT_LIMIT_S = 60, 60
 PART_BYTES, PARTS = 15 << 20, 4  # of packed dumps
 GROUPS_NEEDED = 18
 
-# Script and variants; each has a twin, but r12 has one for all of its variants, and the merged
-# adapters of r18 are there for their launches alone.
+# Script and variants; each has a twin, but r12 has one for all of its variants, as has r19, the
+# merged adapters of r18 are there for their launches alone, and whatif for the bound of a gain.
 SUITE = [
     ("r01", "abc"), ("r02", "a"), ("r04", "a"), ("r05", "a"), ("r06", ["a", "big"]), ("r07", "a"), ("r08", "a"), ("r10", "a"),
     ("r11", "a"), ("r12", "abc"), ("r13", "a"), ("r14", "a"), ("r16", "a"), ("r17", "a"), ("r18", ["a", "b", "merged"]),
-    ("r19", "ab"), ("r21", "a"), ("r23", "ab"), ("r24", "a"), ("qlora", "a"),
+    ("r19", "ab"), ("r21", "a"), ("r23", "ab"), ("r24", "a"), ("qlora", "a"), ("whatif", "ab"),
 ]
-NO_TWIN = {("r12", "b"), ("r12", "c"), ("r18", "merged"), ("r19", "b")}
+NO_TWIN = {("whatif", "a"), ("whatif", "b"), ("r12", "b"), ("r12", "c"), ("r18", "merged"), ("r19", "b")}
 
 
 class Case:
@@ -147,7 +147,7 @@ def from_truth(truth):
         "forbidden": truth["forbidden_findings"], "may_keep": truth["may_keep_half"], "guilty": truth["guilty"],
         "steps_true": truth["steps"]["loop"], "step_ms": step_ms, "kernels_true": statistics.median(kernels) if kernels else None,
         "kernels_list": kernels, "peak_true": truth.get("peak_allocated_bytes"), "retries_true": truth.get("num_alloc_retries"),
-        "growth_true": truth.get("growth_bytes_per_step"),
+        "growth_true": truth.get("growth_bytes_per_step"), "gain_true": truth.get("graphed_gain_pct"),
     }
     # Beside the profiler the kernels are the same, so their time over the loop's step bounds busy.
     row["gpu_ms"] = round(statistics.median(gpu_us) / 1e3, 3) if gpu_us else None
@@ -205,6 +205,11 @@ def judge(made):
             row["line_ok"] = any(g in str(row["where"]) for g in row["guilty"])
             if not row["line_ok"]:
                 row.setdefault("reason", "line %s, guilty %s" % (row["where"], " ".join(row["guilty"])))
+        if row["gain_true"]:
+            bound = row["bounds"].get("graph-replay")
+            row["gain_ok"] = bound is not None and row["gain_true"] <= bound <= 2 * row["gain_true"]
+        if row["growth_true"]:
+            row["growth_ok"] = row["growth"] is not None and abs(row["growth"] / row["growth_true"] - 1) <= 0.1
         row["steps_ok"] = row["steps"] is not None and abs(row["steps"] - row["steps_true"]) <= 1
         true = row["kernels_true"]
         row["kernels_ok"] = None if true is None else row["kernels"] is not None and round(row["kernels"]) == round(true)
@@ -233,7 +238,8 @@ def summary(made):
         groups.setdefault(case.script, []).append(case.row)
     right = [name for name, rows in groups.items() if all(r.get("ok") for r in rows)]
     yield "%d of %d scripts right both ways; not: %s" % (len(right), len(groups), " ".join(sorted(set(groups) - set(right))) or "none")
-    for key, text in (("steps_ok", "step counts"), ("kernels_ok", "kernels per step"), ("peak_ok", "peaks"), ("line_ok", "guilty lines")):
+    for key, text in (("steps_ok", "step counts"), ("kernels_ok", "kernels per step"), ("peak_ok", "peaks"), ("line_ok", "guilty lines"), ("growth_ok", "growth"),
+                      ("gain_ok", "bounds of a graph's gain")):
         had = [c for c in made if c.row.get(key) is not None]
         wrong = [c.label for c in had if not c.row[key]]
         yield "%s right: %d of %d%s" % (text, len(had) - len(wrong), len(had), "; not: " + " ".join(wrong) if wrong else "")
