@@ -28,6 +28,7 @@ struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_
     t->durations = durations;
     t->model = *model;
     gwa_model_start(&t->model);
+    t->place.step = UINT32_MAX;
     t->launches_block = blocking && strtol(blocking, NULL, 10) != 0;
     t->streams = calloc(STREAMS, sizeof(*t->streams));
     t->events = calloc(EVENTS, sizeof(*t->events));
@@ -51,6 +52,7 @@ static void free_device(struct device *d)
     free(d->scratch);
     free(d->out.signatures);
     free(d->out.graphs);
+    gwa_sweep_free(&d->out.sweep);
     free(d);
 }
 
@@ -70,6 +72,17 @@ void gwa_timeline_free(struct gwa_timeline *t)
 struct gwa_model gwa_timeline_model(const struct gwa_timeline *t)
 {
     return t->model;
+}
+
+void gwa_timeline_listen(struct gwa_timeline *t, gwa_on_idle *on_idle, void *arg)
+{
+    t->on_idle = on_idle;
+    t->on_idle_arg = arg;
+}
+
+void gwa_timeline_at(struct gwa_timeline *t, const struct gwa_place *place)
+{
+    t->place = *place;
 }
 
 /* ---- streams ------------------------------------------------------------------------ */
@@ -112,6 +125,8 @@ static int make_stream(struct gwa_timeline *t, const struct gwt_event *e, struct
             return -ENOMEM;
         d->index = e->device;
         d->busy_until = NEVER;
+        if (t->on_idle && gwa_sweep_listen(&d->out.sweep, t->on_idle, t->on_idle_arg, e->device))
+            return -ENOMEM;
     }
     struct stream *s = calloc(1, sizeof(*s));
     if (!s)

@@ -1,0 +1,111 @@
+/* Idle by class adds up in every recording: those of tests/fixtures, or those named as arguments.
+ * Nothing here says how large a class must be. */
+
+/* clang-format off: cmocka.h needs these first */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include "analysis/analysis.h"
+#include "analysis/steps.h"
+
+#include <glob.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+static char **files;
+static size_t files_count;
+
+static void same(const char *path, const char *what, double is, double should)
+{
+    if (!(fabs(is - should) <= 1e-6 * fmax(1, fabs(should))))
+        fail_msg("%s: %s is %.9g, not %.9g", path, what, is, should);
+}
+
+static void check_sites(const char *path, const struct gwa_device *d)
+{
+    double of[GWA_IDLE_CLASS_COUNT] = {0}, wall_ms = d->window.wall_s * 1e3, drained = 0;
+    for (size_t i = 0; i < d->sites_count; i++) {
+        assert_in_range(d->sites[i].class, 0, GWA_IDLE_CLASS_COUNT - 1);
+        assert_true(d->sites[i].idle_ms > 0);
+        assert_true(!d->sites[i].reason == (d->sites[i].class != GWA_IDLE_UNKNOWN));
+        of[d->sites[i].class] += d->sites[i].idle_ms;
+    }
+    for (unsigned c = 0; c < GWA_IDLE_CLASS_COUNT; c++)
+        same(path, "a class's sites", 100 * of[c] / wall_ms, d->time.idle[c]);
+    for (size_t i = 0; i < d->drains_count; i++)
+        drained += d->drains[i].idle_ms;
+    same(path, "drains", 100 * drained / wall_ms, d->time.drained_pct);
+}
+
+/* Returns whether there was anything to check. */
+static bool check_device(const char *path, const struct gwa_device *d)
+{
+    double idle = 0, busy = 0, phases = 0;
+    if (!d->time.method || strcmp(d->time.method, "sampled")) {
+        for (unsigned c = 0; c < GWA_IDLE_CLASS_COUNT; c++)
+            assert_true(isnan(d->time.idle[c]));
+        assert_true(isnan(d->time.drained_pct) && !d->sites_count && !d->drains_count);
+        return false;
+    }
+    for (unsigned c = 0; c < GWA_IDLE_CLASS_COUNT; c++) {
+        assert_true(d->time.idle[c] >= 0);
+        idle += d->time.idle[c];
+    }
+    same(path, "the sum of classes", idle, d->time.idle_pct);
+    for (unsigned i = 0; i < GWA_PHASE_COUNT; i++) {
+        phases += d->by_phase[i].idle_pct;
+        busy += d->by_phase[i].busy_pct;
+    }
+    same(path, "idle by phase", phases, d->time.idle_pct);
+    same(path, "busy by phase", busy, 100 - d->time.idle_pct);
+    assert_true(d->time.drained_pct >= 0 && d->time.drained_pct <= d->time.idle_pct + 1e-9);
+    for (size_t i = 0; i < d->gaps_count; i++) {
+        double parts = 0;
+        for (unsigned c = 0; c < GWA_IDLE_CLASS_COUNT; c++)
+            parts += d->gaps[i].parts_ms[c];
+        same(path, "the parts of a gap", parts, d->gaps[i].ms);
+    }
+    check_sites(path, d);
+    return true;
+}
+
+static void classes_add_up(void **state)
+{
+    size_t checked = 0;
+    assert_true(files_count > 0);
+    for (size_t i = 0; i < files_count; i++) {
+        struct gwa_options options = {0};
+        struct gwt_error error = {""};
+        struct gwt_trace *trace;
+        struct gwa_process *p;
+        if (gwt_open(files[i], &trace, &error) || gwa_analyse(trace, &options, &p, &error))
+            fail_msg("%s", error.text);
+        for (size_t k = 0; k < p->devices_count; k++)
+            checked += check_device(files[i], &p->devices[k]);
+        gwa_free(p);
+        gwt_close(trace);
+    }
+    print_message("%zu devices in %zu recordings\n", checked, files_count);
+    assert_true(checked > 0);
+    (void)state;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(classes_add_up)};
+    glob_t found = {0};
+    files = argv + 1;
+    files_count = (size_t)argc - 1;
+    if (argc < 2 && !glob("tests/fixtures/*.gwt", 0, NULL, &found)) {
+        files = found.gl_pathv;
+        files_count = found.gl_pathc;
+    }
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    globfree(&found);
+    return failed;
+}
