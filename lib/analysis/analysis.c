@@ -69,6 +69,8 @@ static void pass_on(const struct gwa_tally *t)
 static int place(struct gwa_tally *t, const struct gwt_event *e)
 {
     struct gwa_place where = {.step = UINT32_MAX};
+    if (!t->attribution)
+        return gwa_timeline_event(t->timeline, e);
     int rc = gwa_attribution_event(t->attribution, e, &where);
     if (rc)
         return rc;
@@ -83,18 +85,21 @@ static int place(struct gwa_tally *t, const struct gwt_event *e)
 #define LEARN_EVENTS 300000u
 
 static int run_timeline(struct gwa_tally *t, const struct gwa_model *model, uint64_t most,
-                        struct progress *progress)
+                        bool attribute, struct progress *progress)
 {
     struct gwt_event e;
     uint64_t events = 0;
     int rc = 0;
     gwa_timeline_free(t->timeline);
-    gwa_attribution_free(t->attribution);
     t->timeline = gwa_timeline_new(t->trace, &t->ranges, t->durations, model);
-    t->attribution = gwa_attribution_new(t->trace);
-    if (!t->timeline || !t->attribution)
+    if (!t->timeline)
         return -ENOMEM;
-    gwa_timeline_listen(t->timeline, gwa_attribution_gap, t->attribution);
+    if (attribute) {
+        t->attribution = gwa_attribution_new(t->trace);
+        if (!t->attribution)
+            return -ENOMEM;
+        gwa_timeline_listen(t->timeline, gwa_attribution_gap, t->attribution);
+    }
     gwt_rewind(t->trace);
     while (!rc && events < most && gwt_next(t->trace, &e) > 0) {
         rc = place(t, &e);
@@ -111,10 +116,10 @@ static int timeline(struct gwa_tally *t, struct progress *progress)
     int rc = gwa_durations_fit(t->durations);
     if (rc || !gwa_durations_samples(t->durations))
         return rc;
-    if ((rc = run_timeline(t, &model, LEARN_EVENTS, progress)))
+    if ((rc = run_timeline(t, &model, LEARN_EVENTS, false, progress)))
         return rc;
     model = gwa_timeline_model(t->timeline);
-    if ((rc = run_timeline(t, &model, UINT64_MAX, progress)))
+    if ((rc = run_timeline(t, &model, UINT64_MAX, true, progress)))
         return rc;
     return gwa_timeline_finish(t->timeline);
 }

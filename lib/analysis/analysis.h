@@ -244,7 +244,7 @@ struct gwa_site {
     double per_step;    /* occurrences per steady step; NaN without steps */
     unsigned period;    /* it recurs every so many steps; 0: not regularly; 1: in every step */
     uint64_t d2h_bytes, h2d_bytes; /* moved by the copies right before and after it, all together */
-    const char *python; /* "file.py:12 function", the most frequent line; NULL */
+    const char *python;            /* "file.py:12 function", the most frequent line; NULL */
 };
 
 /* Blocking calls that emptied the queue, folded by call, size read and kernel before. */

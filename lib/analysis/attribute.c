@@ -83,12 +83,62 @@ static int grow_ring(struct thread *th)
     return 0;
 }
 
-static inline int add_span(struct gwa_attribution *a, struct thread *th, const struct span *s)
+static void forget(struct gwa_attribution *a, struct thread *th, int64_t until)
 {
-    if (th->count == th->room && grow_ring(th))
-        return -ENOMEM;
-    *span_at(th, th->count++) = *s;
+    size_t n = 0;
+    while (n < th->count && span_at(th, n)->t1 < until) {
+        if (span_at(th, n)->what == SPAN_CALL)
+            th->before = span_at(th, n)->t1;
+        n++;
+    }
+    if (!n)
+        return;
+    th->first = (th->first + n) & (th->room - 1);
+    th->count -= n;
+    th->cursor = th->cursor > n ? th->cursor - n : 0;
+    a->spans -= n;
+    if (a->trimmed < until)
+        a->trimmed = until;
+}
+
+/* Before that no device's gap is still to come. */
+static int64_t passed_by_all(const struct gwa_attribution *a)
+{
+    int64_t passed = INT64_MAX;
+    for (unsigned i = 0; i < a->devices_count; i++)
+        if (a->devices[i] && a->devices[i]->passed < passed)
+            passed = a->devices[i]->passed;
+    return passed;
+}
+
+/* Room for one more: in place of half of what is held, where that is not needed any more. */
+static int make_room(struct gwa_attribution *a, struct thread *th)
+{
+    size_t had = th->count;
+    if (had && a->devices_count)
+        forget(a, th, passed_by_all(a));
+    return th->count <= had / 2 && had ? 0 : grow_ring(th);
+}
+
+/* post: a place at the end, to be filled and counted; NULL without memory */
+static inline struct span *new_span(struct gwa_attribution *a, struct thread *th)
+{
+    return th->count == th->room && make_room(a, th) ? NULL : span_at(th, th->count);
+}
+
+static inline void count_span(struct gwa_attribution *a, struct thread *th)
+{
+    th->count++;
     a->spans++;
+}
+
+static int add_span(struct gwa_attribution *a, struct thread *th, const struct span *s)
+{
+    struct span *to = new_span(a, th);
+    if (!to)
+        return -ENOMEM;
+    *to = *s;
+    count_span(a, th);
     return 0;
 }
 
@@ -227,7 +277,8 @@ static bool joined(struct gwa_attribution *a, struct thread *th, const struct sp
     return true;
 }
 
-static int add_call(struct gwa_attribution *a, struct thread *th, struct span *s)
+/* Where it does not simply follow what is there. */
+static int insert_call(struct gwa_attribution *a, struct thread *th, struct span *s)
 {
     size_t n = 0;
     if (th->capturing && s->class == GWA_IDLE_LOAD && joined(a, th, s))
@@ -241,24 +292,50 @@ static int add_call(struct gwa_attribution *a, struct thread *th, struct span *s
     return s->t1 >= s->t0 ? add_span(a, th, s) : 0;
 }
 
+static void describe(struct gwa_attribution *a, struct thread *th, const struct gwt_event *e,
+                     const struct gwa_place *place, struct span *s)
+{
+    s->t0 = e->t0_ns;
+    s->t1 = e->t1_ns;
+    s->step = place->step;
+    s->api = e->api;
+    s->class = class_of(e);
+    s->what = SPAN_CALL;
+    s->phase = place->phase;
+    s->flags = 0;
+    s->kernel = 0;
+    s->bytes = 0;
+    if (e->kind == GWT_COPY)
+        note_copy(e, th, s);
+    else if (gwa_submits(e->kind))
+        th->read_bytes = 0;
+    if (can_drain(e, s->class))
+        note_drain(a, th, s);
+    else if (e->kind == GWT_LAUNCH && gwa_executed(e))
+        a->kernel = e->arg;
+}
+
 static int one_call(struct gwa_attribution *a, struct thread *th, const struct gwt_event *e,
                     const struct gwa_place *place)
 {
-    struct span s = {.t0 = e->t0_ns,
-                     .t1 = e->t1_ns,
-                     .step = place->step,
-                     .api = e->api,
-                     .class = class_of(e),
-                     .phase = place->phase};
-    if (e->kind == GWT_COPY)
-        note_copy(e, th, &s);
-    else if (gwa_submits(e->kind))
-        th->read_bytes = 0;
-    if (can_drain(e, s.class))
-        note_drain(a, th, &s);
-    if (e->kind == GWT_LAUNCH && gwa_executed(e))
-        a->kernel = e->arg;
-    int rc = add_call(a, th, &s);
+    int rc = 0;
+    if (e->device < DEVICES - 1 && !a->devices[e->device] && gwa_submits(e->kind)) {
+        struct device *d = gwa_attribution_device(a, e->device);
+        if (!d)
+            return -ENOMEM;
+        d->passed = e->t0_ns; /* its first gap follows its first operation */
+    }
+    if (!th->capturing && th->count && span_at(th, th->count - 1)->t1 <= e->t0_ns) {
+        struct span *s = new_span(a, th);
+        if (!s)
+            return -ENOMEM;
+        describe(a, th, e, place, s);
+        count_span(a, th);
+    } else {
+        struct span s;
+        describe(a, th, e, place, &s);
+        rc = insert_call(a, th, &s);
+    }
     if (e->kind == GWT_CAPTURE)
         th->capturing = !(e->flags & GWT_F_CLOSING);
     return rc;
@@ -349,6 +426,8 @@ struct device *gwa_attribution_device(struct gwa_attribution *a, unsigned index)
     d = a->devices[index] = calloc(1, sizeof(*d));
     if (!d)
         return NULL;
+    if (index >= a->devices_count)
+        a->devices_count = index + 1;
     d->passed = d->early_from = d->early_to = NEVER;
     d->last_step = UINT32_MAX;
     return d;
@@ -373,41 +452,18 @@ void gwa_attribution_passed(struct gwa_attribution *a, unsigned device, int64_t 
     }
 }
 
-static void forget(struct gwa_attribution *a, struct thread *th, int64_t until)
-{
-    size_t n = 0;
-    while (n < th->count && span_at(th, n)->t1 < until) {
-        if (span_at(th, n)->what == SPAN_CALL)
-            th->before = span_at(th, n)->t1;
-        n++;
-    }
-    if (!n)
-        return;
-    th->first = (th->first + n) & (th->room - 1);
-    th->count -= n;
-    th->cursor = th->cursor > n ? th->cursor - n : 0;
-    a->spans -= n;
-}
-
 void gwa_attribution_trim(struct gwa_attribution *a)
 {
-    int64_t passed = INT64_MAX;
-    for (unsigned i = 0; i < DEVICES; i++)
-        if (a->devices[i] && a->devices[i]->passed < passed)
-            passed = a->devices[i]->passed;
+    int64_t passed = passed_by_all(a);
     for (size_t i = 0; i < a->threads_count; i++)
         if (a->threads[i])
             forget(a, a->threads[i], passed);
-    a->trimmed = passed;
     if (a->spans <= FULL / 2)
         return;
     /* Too many at one moment: what they were is not followed. */
     for (size_t i = 0; i < a->threads_count; i++) {
         struct thread *th = a->threads[i];
-        if (!th || !th->count)
-            continue;
-        if (span_at(th, th->count - 1)->t1 > a->trimmed)
-            a->trimmed = span_at(th, th->count - 1)->t1;
-        forget(a, th, INT64_MAX);
+        if (th && th->count)
+            forget(a, th, span_at(th, th->count - 1)->t1 + 1);
     }
 }

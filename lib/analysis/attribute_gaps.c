@@ -52,10 +52,10 @@ static void add_open(struct cut *c, struct site *site, double ns)
     add_class(c, GWA_IDLE_UNKNOWN, ns);
 }
 
-/* What is folded by phase alone. */
+/* What is folded by phase alone: dispatch, then launch by origin. */
 static struct site *quick_site(struct cut *c, unsigned class, unsigned origin)
 {
-    unsigned i = class == GWA_IDLE_DISPATCH ? 0 : 1 + origin;
+    unsigned i = class == GWA_IDLE_DISPATCH ? QUICK_DISPATCH : QUICK_LAUNCH + origin;
     struct site **s = &c->d->quick[c->phase][i];
     if (!*s) {
         struct site_key key = {.device = (uint8_t)c->device,
@@ -415,21 +415,23 @@ static void forget_early(struct device *d, int64_t until)
     memset(d->early, 0, sizeof(d->early));
 }
 
-#define ARRIVES_NS 20000 /* within that a submission is on the device, if nothing else is awaited  \
-                          */
+#define ARRIVES_NS                                                                                 \
+    20000 /* within that a submission is on the device, if nothing else is awaited                 \
+           */
 
 static bool was_queued(const struct gwa_piece *next, int64_t start)
 {
-    return next->returned <= start &&
-           (next->lower <= start || next->returned + ARRIVES_NS <= start);
+    int64_t returned = gwa_piece_returned(next);
+    return returned <= start && (next->lower <= start || returned + ARRIVES_NS <= start);
 }
 
 static void divide(struct cut *c, const struct gwa_idle_time *idle)
 {
     const struct gwa_piece *next = idle->next;
     int64_t from = idle->start, to = idle->end;
+    struct thread *th = next ? gwa_thread_of(c->a, next->thread) : NULL;
     from = take_early(c, from, to);
-    if (!next) {
+    if (!th) {
         add_unknown(c, from, to);
         return;
     }
@@ -438,19 +440,16 @@ static void divide(struct cut *c, const struct gwa_idle_time *idle)
                   to - idle->start);
         return;
     }
-    struct thread *th = gwa_thread_of(c->a, next->thread);
-    if (!th) {
-        add_unknown(c, from, to);
-        return;
-    }
     from = take_over(c, idle, th, from, to);
-    int64_t returned = next->returned < to ? next->returned : to;
+    int64_t returned = gwa_piece_returned(next);
+    if (returned > to)
+        returned = to;
     if (from < returned) {
         walk_all(c, th, from, returned);
         from = returned;
     }
     add_quick(c, GWA_IDLE_LAUNCH, GWA_LAUNCH_CALL, next->step, from, to, next->entry,
-              next->returned - next->entry);
+              next->call_ns);
 }
 
 /* ---- drains --------------------------------------------------------------------------------- */
@@ -505,31 +504,83 @@ static void keep_longest(struct cut *c, const struct gwa_idle_time *idle)
     d->top[i].parts.drained = NULL;
 }
 
+static inline void quick_add(struct device *d, struct site *s, unsigned class, uint32_t step,
+                             int64_t idle, int64_t t0, int64_t t1)
+{
+    d->ns[class] += (double)idle;
+    s->idle_ns += (double)idle;
+    gwa_site_met(s, t0, t1 - t0, step);
+}
+
+/* The most frequent gap by far, short: the host came from its last call shortly before, and
+ * launched; or had done so long before. post: false: not such a one, nothing was done. */
+static bool quick_gap(struct gwa_attribution *a, struct device *d, const struct gwa_idle_time *idle)
+{
+    const struct gwa_piece *next = idle->next;
+    int64_t start = idle->start, ns = idle->end - start;
+    if (!next || idle->thread != next->thread || next->thread >= a->threads_count ||
+        d->early_to != NEVER || d->top_count < TOP || ns > d->top[TOP - 1].ns || start < a->trimmed)
+        return false;
+    struct thread *th = a->threads[next->thread];
+    struct site *const *quick = d->quick[next->phase];
+    struct site *launch = quick[QUICK_LAUNCH + GWA_LAUNCH_CALL], *between = quick[QUICK_DISPATCH];
+    if (!th || !launch || !between || was_queued(next, start))
+        return false;
+    size_t i = look_up(th, start);
+    if (!i || i >= th->count)
+        return false;
+    const struct span *call = span_at(th, i), *last = span_at(th, i - 1);
+    int64_t entry = call->t0;
+    if (entry != next->entry || entry > idle->end || call->class != GWA_IDLE_LAUNCH ||
+        call->t1 != gwa_piece_returned(next) || last->what != SPAN_CALL ||
+        entry - last->t1 >= SECTION_NS)
+        return false;
+    if (start < entry) {
+        quick_add(d, between, GWA_IDLE_DISPATCH, call->step, entry - start, last->t1, entry);
+        ns -= entry - start;
+    }
+    quick_add(d, launch, GWA_IDLE_LAUNCH, call->step, ns, entry, call->t1);
+    return true;
+}
+
+static void note_step(struct device *d, uint32_t step)
+{
+    d->steps += step != UINT32_MAX && step != d->last_step;
+    d->last_step = step;
+}
+
+static void whole_gap(struct gwa_attribution *a, struct device *d, unsigned device,
+                      const struct gwa_idle_time *idle)
+{
+    struct cut c = {.a = a,
+                    .d = d,
+                    .device = device,
+                    .start = idle->start,
+                    .phase = idle->next ? idle->next->phase : (uint8_t)GWA_PHASE_OTHER};
+    divide(&c, idle);
+    forget_early(d, idle->end);
+    add_drain(&c, idle);
+    keep_longest(&c, idle);
+}
+
 void gwa_attribution_gap(void *arg, unsigned device, const struct gwa_idle_time *idle)
 {
     struct gwa_attribution *a = arg;
-    struct cut c = {.a = a, .device = device, .start = idle->start};
     if (device >= DEVICES || idle->end <= idle->start)
         return;
-    c.d = gwa_attribution_device(a, device);
-    if (!c.d) {
+    struct device *d = gwa_attribution_device(a, device);
+    if (!d) {
         a->out_of_memory = true;
         return;
     }
-    if (idle->next) {
-        c.phase = idle->next->phase;
-        if (idle->next->step != UINT32_MAX && idle->next->step != c.d->last_step)
-            c.d->steps++;
-        c.d->last_step = idle->next->step;
-    }
-    divide(&c, idle);
-    forget_early(c.d, idle->end);
-    add_drain(&c, idle);
-    keep_longest(&c, idle);
-    if (c.d->passed < idle->end)
-        c.d->passed = idle->end;
     if (idle->next)
-        c.d->owner = idle->next->thread;
+        note_step(d, idle->next->step);
+    if (!quick_gap(a, d, idle))
+        whole_gap(a, d, device, idle);
+    if (d->passed < idle->end)
+        d->passed = idle->end;
+    if (idle->next)
+        d->owner = idle->next->thread;
 }
 
 static void early_hole(struct device *d, const struct hole *h, double ns)

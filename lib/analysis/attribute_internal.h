@@ -164,6 +164,8 @@ struct top_gap {
     uint16_t drained_by; /* api; 0: nothing */
 };
 
+enum quick { QUICK_DISPATCH, QUICK_LAUNCH, QUICK = QUICK_LAUNCH + GWA_LAUNCH_ORIGINS };
+
 struct device {
     double ns[GWA_IDLE_CLASS_COUNT]; /* but of sections, which sites hold */
     double drained_ns;
@@ -171,8 +173,8 @@ struct device {
     size_t top_count;
     struct site other[GWA_IDLE_CLASS_COUNT + 1]; /* beyond SITES */
     struct drain other_drains;
-    struct site *quick[GWA_PHASE_COUNT][4]; /* dispatch, then launch by origin */
-    uint32_t owner;                         /* thread that submitted last */
+    struct site *quick[GWA_PHASE_COUNT][QUICK];
+    uint32_t owner; /* thread that submitted last */
     int64_t passed;
     uint32_t last_step;
     uint64_t steps; /* in which it was idle at all */
@@ -186,6 +188,7 @@ struct gwa_attribution {
     struct thread **threads;
     size_t threads_count;
     struct device *devices[DEVICES];
+    unsigned devices_count; /* beyond, there are none */
     struct fold sites, drains;
     size_t spans;    /* held */
     int64_t trimmed; /* nothing is known of before */
@@ -210,8 +213,21 @@ void gwa_fold_free(struct fold *f);
 /* post: NULL where there is no place for one more */
 void *gwa_fold_find(struct fold *f, const void *key);
 struct site *gwa_site_of(struct gwa_attribution *a, const struct site_key *key);
+void gwa_site_in_step(struct site *s, uint32_t step);
+
 /* One occurrence, from t0 for ns, in that step; again for another part of the same: false. */
-bool gwa_site_met(struct site *s, int64_t t0, int64_t ns, uint32_t step);
+static inline bool gwa_site_met(struct site *s, int64_t t0, int64_t ns, uint32_t step)
+{
+    if (s->count && s->last_t0 == t0)
+        return false;
+    s->last_t0 = t0;
+    s->count++;
+    s->host_ns += (double)ns;
+    if (step != UINT32_MAX)
+        gwa_site_in_step(s, step);
+    return true;
+}
+
 /* Clocks of a section: over `measured` ns so much on the CPU. */
 void gwa_site_judge(struct site *s, double measured, double cpu, double process,
                     double involuntary);

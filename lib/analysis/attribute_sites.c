@@ -66,33 +66,23 @@ struct site *gwa_site_of(struct gwa_attribution *a, const struct site_key *key)
     return s;
 }
 
-static void note_period(struct site *s, uint32_t step)
+void gwa_site_in_step(struct site *s, uint32_t step)
 {
     uint32_t distance = step - s->last_step;
-    if (s->in_steps && !distance) /* several in one step */
+    if (!s->in_steps++) {
+        s->last_step = step;
         return;
-    if (s->in_steps && distance == s->period) {
+    }
+    if (!distance) /* several in one step */
+        return;
+    if (distance == s->period) {
         s->period_hits++;
-    } else if (s->in_steps && ++s->period_misses > s->period_hits) {
+    } else if (++s->period_misses > s->period_hits) {
         s->period = distance;
         s->period_hits = 1;
         s->period_misses = 0;
     }
     s->last_step = step;
-}
-
-bool gwa_site_met(struct site *s, int64_t t0, int64_t ns, uint32_t step)
-{
-    if (s->count && s->last_t0 == t0)
-        return false;
-    s->last_t0 = t0;
-    s->count++;
-    s->host_ns += (double)ns;
-    if (step != UINT32_MAX) {
-        note_period(s, step);
-        s->in_steps++;
-    }
-    return true;
 }
 
 void gwa_site_judge(struct site *s, double measured, double cpu, double process, double involuntary)

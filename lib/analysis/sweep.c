@@ -270,7 +270,7 @@ static void take(struct gwa_sweep *s, const struct gwa_piece *p)
     s->hollow_ns[a] = p->hollow_ns;
     s->phase[a] = p->phase;
     s->last_thread = p->thread;
-    s->last_returned = p->returned;
+    s->last_returned = gwa_piece_returned(p);
     if (end > s->end[a])
         s->end[a] = end;
     if (p->moved) {

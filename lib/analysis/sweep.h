@@ -33,18 +33,30 @@ struct gwa_moved {
 struct gwa_piece { /* one operation */
     int64_t start, end;
     int64_t lower;           /* it cannot have started before, whatever its stream did */
-    int64_t entry, returned; /* of the call that submitted it */
+    int64_t entry;           /* of the call that submitted it */
     struct gwa_moved *moved; /* COPY: where its time is added; may be NULL */
     uint32_t interval;       /* of the range, if inside */
     uint8_t activity;        /* enum gwa_activity */
     bool inside;             /* submitted in the range */
     uint8_t follows;         /* how its stream goes on to it; not the sweep's business */
+    uint8_t phase;           /* enum gwa_phase, of the call */
     int32_t gap;             /* ns between its predecessor's end and its start, at least */
     float hollow;            /* share of it that is gaps between a graph's nodes ... */
     float hollow_ns;         /* ... each so long */
+    uint32_t call_ns;        /* how long the call lasted; UINT32_MAX: so long or longer */
     uint32_t thread, step;   /* of the call; struct gwa_place */
-    uint8_t phase;
 };
+
+/* Return of the call; INT64_MAX: long after the entry. */
+static inline int64_t gwa_piece_returned(const struct gwa_piece *p)
+{
+    return p->call_ns == UINT32_MAX ? INT64_MAX : p->entry + p->call_ns;
+}
+
+static inline uint32_t gwa_call_ns(int64_t entry, int64_t returned)
+{
+    return returned - entry < UINT32_MAX ? (uint32_t)(returned - entry) : UINT32_MAX;
+}
 
 struct gwa_queue { /* of a stream: those not swept yet */
     struct gwa_piece *ring;

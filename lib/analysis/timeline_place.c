@@ -187,7 +187,7 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     piece->end = p.end;
     piece->lower = p.lower;
     piece->entry = e->t0_ns;
-    piece->returned = e->t1_ns;
+    piece->call_ns = gwa_call_ns(e->t0_ns, e->t1_ns);
     piece->thread = e->thread;
     piece->step = t->place.step;
     piece->phase = t->place.phase;

@@ -39,7 +39,7 @@ static struct gwa_piece piece_of(const struct world *w, const struct gwt_event *
     return (struct gwa_piece){.start = start * US,
                               .lower = start * US,
                               .entry = e->t0_ns,
-                              .returned = e->t1_ns,
+                              .call_ns = gwa_call_ns(e->t0_ns, e->t1_ns),
                               .thread = e->thread,
                               .step = w->place.step,
                               .phase = w->place.phase};
