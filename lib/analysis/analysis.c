@@ -69,13 +69,11 @@ static void pass_on(const struct gwa_tally *t)
 static int place(struct gwa_tally *t, const struct gwt_event *e)
 {
     struct gwa_place where = {.step = UINT32_MAX};
-    if (!t->attribution)
-        return gwa_timeline_event(t->timeline, e);
-    int rc = gwa_attribution_event(t->attribution, e, &where);
-    if (rc)
+    int rc = gwa_timeline_event(t->timeline, e);
+    if (rc || !t->attribution)
         return rc;
     gwa_timeline_at(t->timeline, &where);
-    rc = gwa_timeline_event(t->timeline, e);
+    rc = gwa_attribution_event(t->attribution, e, &where);
     if (!rc && gwa_attribution_full(t->attribution))
         pass_on(t);
     return rc;

@@ -283,6 +283,9 @@ static int insert_call(struct gwa_attribution *a, struct thread *th, struct span
     size_t n = 0;
     if (th->capturing && s->class == GWA_IDLE_LOAD && joined(a, th, s))
         return 0;
+    /* Calls come in order of their return: one that seems to return later has a bad clock. */
+    while (th->count && span_at(th, th->count - 1)->t1 > s->t1)
+        drop_newest(a, th, 1);
     while (n < th->count && span_at(th, th->count - 1 - n)->t0 >= s->t0)
         n++;
     if (n)

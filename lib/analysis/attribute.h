@@ -33,7 +33,7 @@ struct gwa_attribution;
 struct gwa_attribution *gwa_attribution_new(const struct gwt_trace *trace);
 void gwa_attribution_free(struct gwa_attribution *a);
 
-/* Every event of the timeline's pass, before gwa_timeline_event() sees it; place as of
+/* Every event of the timeline's pass, after gwa_timeline_event() has seen it; place as of
  * gwa_steps_place(). post: 0 or -ENOMEM. */
 int gwa_attribution_event(struct gwa_attribution *a, const struct gwt_event *e,
                           const struct gwa_place *place);

@@ -28,7 +28,6 @@ struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_
     t->durations = durations;
     t->model = *model;
     gwa_model_start(&t->model);
-    t->place.step = UINT32_MAX;
     t->launches_block = blocking && strtol(blocking, NULL, 10) != 0;
     t->streams = calloc(STREAMS, sizeof(*t->streams));
     t->events = calloc(EVENTS, sizeof(*t->events));
@@ -82,7 +81,13 @@ void gwa_timeline_listen(struct gwa_timeline *t, gwa_on_idle *on_idle, void *arg
 
 void gwa_timeline_at(struct gwa_timeline *t, const struct gwa_place *place)
 {
-    t->place = *place;
+    struct gwa_queue *q = t->placed ? &t->placed->queue : NULL;
+    t->placed = NULL;
+    if (!q || !q->count) /* it was swept at once */
+        return;
+    struct gwa_piece *newest = gwa_queue_at(q, q->count - 1);
+    newest->step = place->step;
+    newest->phase = place->phase;
 }
 
 /* ---- streams ------------------------------------------------------------------------ */

@@ -76,7 +76,7 @@ void gwa_timeline_free(struct gwa_timeline *t);
 
 /* Before the first event: who is told of idle time (sweep.h). */
 void gwa_timeline_listen(struct gwa_timeline *t, gwa_on_idle *on_idle, void *arg);
-/* Where the events that follow belong; until it is said, in no step. */
+/* Where the event belongs that was handed over last; until it is said, in no step. */
 void gwa_timeline_at(struct gwa_timeline *t, const struct gwa_place *place);
 /* Sweeps over all that is most likely final. */
 void gwa_timeline_settle(struct gwa_timeline *t);

@@ -86,7 +86,7 @@ struct gwa_timeline {
     bool launches_block;
     struct gwa_model model;
     int64_t now; /* return of the event at hand */
-    struct gwa_place place;
+    struct stream *placed; /* holds the newest piece; NULL: where that belongs is said */
     gwa_on_idle *on_idle;
     void *on_idle_arg;
 };

@@ -189,8 +189,9 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     piece->entry = e->t0_ns;
     piece->call_ns = gwa_call_ns(e->t0_ns, e->t1_ns);
     piece->thread = e->thread;
-    piece->step = t->place.step;
-    piece->phase = t->place.phase;
+    piece->step = UINT32_MAX;
+    piece->phase = GWA_PHASE_OTHER;
+    t->placed = s;
     piece->moved = how->inside ? how->moved : NULL;
     piece->interval = (uint32_t)t->ranges->hint;
     piece->activity = how->activity;
