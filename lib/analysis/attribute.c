@@ -5,7 +5,10 @@
 
 #include <string.h>
 
-#define FULL 65536u /* spans of all threads */
+#define FULL     65536u             /* spans of all threads */
+#define THREADS  65536u             /* beyond, what they did is not followed */
+#define NESTED   1024u              /* calls inside one; beyond, they are counted as part of it */
+#define FARTHEST ((int64_t)1 << 60) /* times beyond are nonsense: no sum of them overflows */
 
 struct gwa_attribution *gwa_attribution_new(const struct gwt_trace *trace)
 {
@@ -27,8 +30,10 @@ void gwa_attribution_free(struct gwa_attribution *a)
     if (!a)
         return;
     for (size_t i = 0; i < a->threads_count; i++) {
-        if (a->threads[i])
-            free(a->threads[i]->ring);
+        if (!a->threads[i])
+            continue;
+        free(a->threads[i]->ring);
+        free(a->threads[i]->stacks);
         free(a->threads[i]);
     }
     for (unsigned i = 0; i < DEVICES; i++)
@@ -48,16 +53,16 @@ struct thread *gwa_thread_of(const struct gwa_attribution *a, uint32_t id)
 
 static int make_thread(struct gwa_attribution *a, uint32_t id, struct thread **out)
 {
-    int rc = gwa_grow((void **)&a->threads, &a->threads_count, id, sizeof(struct thread *));
     *out = NULL;
+    if (id >= THREADS)
+        return 0;
+    int rc = gwa_grow((void **)&a->threads, &a->threads_count, id, sizeof(struct thread *));
     if (rc)
-        return rc == -ERANGE ? 0 : rc;
+        return rc;
     struct thread *th = *out = a->threads[id] = calloc(1, sizeof(*th));
     if (!th)
         return -ENOMEM;
-    th->before = NEVER;
-    for (unsigned i = 0; i < STACKS; i++)
-        th->stacks[i].at = NEVER;
+    th->before.t1 = NEVER;
     return 0;
 }
 
@@ -70,7 +75,7 @@ static inline int thread_of(struct gwa_attribution *a, uint32_t id, struct threa
 
 static int grow_ring(struct thread *th)
 {
-    size_t room = th->room ? th->room * 2 : 64;
+    size_t room = th->room ? th->room * 2 : 16;
     struct span *grown = malloc(room * sizeof(*grown));
     if (!grown)
         return -ENOMEM;
@@ -88,7 +93,7 @@ static void forget(struct gwa_attribution *a, struct thread *th, int64_t until)
     size_t n = 0;
     while (n < th->count && span_at(th, n)->t1 < until) {
         if (span_at(th, n)->what == SPAN_CALL)
-            th->before = span_at(th, n)->t1;
+            th->before = *span_at(th, n);
         n++;
     }
     if (!n)
@@ -288,8 +293,10 @@ static int insert_call(struct gwa_attribution *a, struct thread *th, struct span
         drop_newest(a, th, 1);
     while (n < th->count && span_at(th, th->count - 1 - n)->t0 >= s->t0)
         n++;
-    if (n)
+    if (n && n <= NESTED)
         return around(a, th, s, n);
+    if (n)
+        drop_newest(a, th, n);
     if (th->count && s->t0 < span_at(th, th->count - 1)->t1)
         s->t0 = span_at(th, th->count - 1)->t1; /* clocks are not exact to the ns */
     return s->t1 >= s->t0 ? add_span(a, th, s) : 0;
@@ -386,14 +393,22 @@ static int stack(struct gwa_attribution *a, const struct gwt_event *e)
 {
     struct thread *th;
     int rc = thread_of(a, (uint32_t)(e->value < UINT32_MAX ? e->value : UINT32_MAX), &th);
-    if (th)
-        th->stacks[th->stacks_next++ % STACKS] = (struct stack_at){.at = e->t0_ns, .stack = e->arg};
-    return rc;
+    if (!th)
+        return rc;
+    if (!th->stacks) {
+        th->stacks = malloc(STACKS * sizeof(*th->stacks));
+        if (!th->stacks)
+            return -ENOMEM;
+        for (unsigned i = 0; i < STACKS; i++)
+            th->stacks[i].at = NEVER;
+    }
+    th->stacks[th->stacks_next++ % STACKS] = (struct stack_at){.at = e->t0_ns, .stack = e->arg};
+    return 0;
 }
 
 uint32_t gwa_stack_in(const struct thread *th, int64_t from, int64_t to)
 {
-    for (unsigned i = 1; i <= STACKS; i++) {
+    for (unsigned i = 1; th->stacks && i <= STACKS; i++) {
         const struct stack_at *s = &th->stacks[(th->stacks_next - i) % STACKS];
         if (s->at < from) /* none, or older still */
             break;
@@ -407,7 +422,8 @@ int gwa_attribution_event(struct gwa_attribution *a, const struct gwt_event *e,
                           const struct gwa_place *place)
 {
     struct thread *th;
-    if (e->kind >= GWT_KIND_COUNT || e->t1_ns < e->t0_ns)
+    if (e->kind >= GWT_KIND_COUNT || e->t1_ns < e->t0_ns || e->t0_ns < -FARTHEST ||
+        e->t1_ns > FARTHEST)
         return 0;
     if (e->kind == GWT_STACK)
         return stack(a, e);

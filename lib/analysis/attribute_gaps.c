@@ -269,7 +269,7 @@ static const struct span *call_before(const struct thread *th, size_t i)
     while (i--)
         if (span_at(th, i)->what == SPAN_CALL)
             return span_at(th, i);
-    return NULL;
+    return th->before.t1 == NEVER ? NULL : &th->before;
 }
 
 static const struct span *call_from(const struct thread *th, size_t *i)
@@ -285,7 +285,7 @@ static struct hole hole_before(const struct thread *th, size_t i, int64_t t)
 {
     struct hole h = {.th = th, .before_index = i};
     h.after = call_before(th, i);
-    h.t0 = h.after ? h.after->t1 : th->before != NEVER ? th->before : t;
+    h.t0 = h.after ? h.after->t1 : t;
     for (size_t k = i; k-- && span_at(th, k)->what == SPAN_SECTION;)
         add_clocks(&h, span_at(th, k));
     h.before = call_from(th, &h.before_index);

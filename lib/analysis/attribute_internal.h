@@ -62,12 +62,12 @@ struct thread {
     struct span *ring;
     size_t first, count, room; /* room: a power of two */
     size_t cursor;             /* index from `first`, where the last look-up ended */
-    int64_t before;            /* end of the newest call that was dropped; NEVER: none */
+    struct span before;        /* the newest call that was dropped; t1 NEVER: none */
     uint64_t read_bytes;       /* of the copy to the host since the last submission */
     bool read_pageable;
     bool capturing;
     struct hand_over handed;
-    struct stack_at stacks[STACKS];
+    struct stack_at *stacks; /* STACKS of them; NULL: none was taken */
     unsigned stacks_next;
 };
 
