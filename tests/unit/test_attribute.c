@@ -677,6 +677,79 @@ static void what_is_held_is_bounded(void **state)
     (void)state;
 }
 
+/* A call whose clock was wrong, and 2000 calls inside one: those after are where they belong. */
+static void bad_clocks_and_deep_nests_do_no_harm(void **state)
+{
+    struct world w = begin();
+    struct gwt_event first = launch_by(w.t, 1, 0, 5);
+    ran(&w, first);
+    feed(&w);
+    fake_call(w.t, 1, 6, (int64_t)1 << 40, API_MALLOC, 0);
+    feed(&w);
+    fake_call(w.t, 1, INT64_MIN / US, INT64_MAX / US, API_MALLOC, 0);
+    feed(&w);
+    idle(&w, 20, 57, launch_by(w.t, 1, 50, 55));
+    for (int64_t i = 0; i < 2000; i++)
+        fake_call(w.t, 1, 200 + 2 * i, 201 + 2 * i, API_MALLOC, 0);
+    fake_call(w.t, 1, 100, 10000, API_GROUP_END, 0);
+    idle(&w, 60, 10107, launch_by(w.t, 1, 10100, 10105));
+    struct gwa_device *d = finish(&w);
+    assert_class(d, DISPATCH, 30 + 40 + 100);
+    assert_class(d, COMM, 9900); /* so many inside are not told apart */
+    assert_class(d, LAUNCH, 14);
+    end(&w);
+    (void)state;
+}
+
+/* Whatever the events, every gap is in classes, and nothing is touched that is not there. */
+static void nonsense_adds_up(void **state)
+{
+    uint64_t random = 88172645463325252u;
+    for (unsigned run = 0; run < 200; run++) {
+        struct world w = begin();
+        int64_t now = 0, idle_from = 0;
+        struct gwt_event e = {0};
+        python_lines(w.t);
+        for (unsigned i = 0; i < 3000; i++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            uint64_t r = random >> 8;
+            now += (int64_t)(r % 7 ? r % 40 : r % 4000);
+            e = (struct gwt_event){.kind = (uint8_t)(r >> 16) % GWT_KIND_COUNT,
+                                   .flags = (uint16_t)(r >> 24),
+                                   .thread = 1 + (r >> 40) % 3,
+                                   .api = (r >> 44) % 20,
+                                   .device = 0,
+                                   .arg = (uint32_t)(r >> 48) % 4,
+                                   .value = (r >> 12) % 5000000,
+                                   .allocated = (r >> 20) % 9000000,
+                                   .t1_ns = now * US,
+                                   .t0_ns = (now - (int64_t)((r >> 50) % 300)) * US};
+            if (r % 11 == 0)
+                e.t1_ns += 5 * MS * US;
+            if (r % 13 == 0)
+                e.kind = GWT_LAUNCH;
+            w.place.step = r % 5 ? i / 20 : UINT32_MAX;
+            w.place.phase = (r >> 33) % GWA_PHASE_COUNT;
+            assert_int_equal(gwa_attribution_event(w.a, &e, &w.place), 0);
+            if (e.kind != GWT_LAUNCH)
+                continue;
+            int64_t until = idle_from + (int64_t)((r >> 30) % 3000);
+            if (until > idle_from)
+                idle_on(&w, 0, idle_from, until, e);
+            idle_from = until + (int64_t)(r >> 35) % 200;
+            if (idle_from < now - 500)
+                idle_from = now - 500;
+            if (i % 500 == 499) {
+                gwa_attribution_passed(w.a, 0, idle_from * US, now * US);
+                gwa_attribution_trim(w.a);
+            }
+        }
+        finish(&w);
+        end(&w);
+    }
+    (void)state;
+}
+
 /* ---- the sweep tells of all idle that it counts
  * --------------------------------------------------- */
 
@@ -754,6 +827,8 @@ int main(void)
         cmocka_unit_test(periods_are_counted_in_steps),
         cmocka_unit_test(places_are_capped),
         cmocka_unit_test(what_is_held_is_bounded),
+        cmocka_unit_test(bad_clocks_and_deep_nests_do_no_harm),
+        cmocka_unit_test(nonsense_adds_up),
         cmocka_unit_test(the_sweep_tells_of_all_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
