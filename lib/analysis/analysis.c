@@ -53,11 +53,37 @@ static int pass(struct gwa_tally *t, struct progress *progress, uint64_t *events
     return rc;
 }
 
+/* What the attribution holds is bounded by what the sweep has not passed. */
+static void pass_on(const struct gwa_tally *t)
+{
+    gwa_timeline_settle(t->timeline);
+    for (unsigned i = 0; i < GWA_TIMELINE_DEVICES; i++) {
+        const struct gwa_timeline_device *d = gwa_timeline_of(t->timeline, i);
+        if (d && d->sweep.begun)
+            gwa_attribution_passed(t->attribution, i, gwa_sweep_reach(&d->sweep),
+                                   gwa_timeline_settled(t->timeline));
+    }
+    gwa_attribution_trim(t->attribution);
+}
+
+static int place(struct gwa_tally *t, const struct gwt_event *e)
+{
+    struct gwa_place where = {.step = UINT32_MAX};
+    int rc = gwa_timeline_event(t->timeline, e);
+    if (rc || !t->attribution)
+        return rc;
+    gwa_timeline_at(t->timeline, &where);
+    rc = gwa_attribution_event(t->attribution, e, &where);
+    if (!rc && gwa_attribution_full(t->attribution))
+        pass_on(t);
+    return rc;
+}
+
 /* At most so many events tell what is not known before a run; then all are placed in time. */
 #define LEARN_EVENTS 300000u
 
 static int run_timeline(struct gwa_tally *t, const struct gwa_model *model, uint64_t most,
-                        struct progress *progress)
+                        bool attribute, struct progress *progress)
 {
     struct gwt_event e;
     uint64_t events = 0;
@@ -66,9 +92,15 @@ static int run_timeline(struct gwa_tally *t, const struct gwa_model *model, uint
     t->timeline = gwa_timeline_new(t->trace, &t->ranges, t->durations, model);
     if (!t->timeline)
         return -ENOMEM;
+    if (attribute) {
+        t->attribution = gwa_attribution_new(t->trace);
+        if (!t->attribution)
+            return -ENOMEM;
+        gwa_timeline_listen(t->timeline, gwa_attribution_gap, t->attribution);
+    }
     gwt_rewind(t->trace);
     while (!rc && events < most && gwt_next(t->trace, &e) > 0) {
-        rc = gwa_timeline_event(t->timeline, &e);
+        rc = place(t, &e);
         if ((++events & (TICK - 1)) == 0 && !rc)
             rc = tick(progress);
     }
@@ -82,10 +114,10 @@ static int timeline(struct gwa_tally *t, struct progress *progress)
     int rc = gwa_durations_fit(t->durations);
     if (rc || !gwa_durations_samples(t->durations))
         return rc;
-    if ((rc = run_timeline(t, &model, LEARN_EVENTS, progress)))
+    if ((rc = run_timeline(t, &model, LEARN_EVENTS, false, progress)))
         return rc;
     model = gwa_timeline_model(t->timeline);
-    if ((rc = run_timeline(t, &model, UINT64_MAX, progress)))
+    if ((rc = run_timeline(t, &model, UINT64_MAX, true, progress)))
         return rc;
     return gwa_timeline_finish(t->timeline);
 }
@@ -138,6 +170,7 @@ static void free_device(struct gwa_device *d)
         free((char *)d->kernels[i].name);
     free(d->kernels);
     free(d->transfers);
+    gwa_attribution_release(d);
     free(d->gaps);
 }
 

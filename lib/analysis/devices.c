@@ -367,8 +367,8 @@ static int finish_gaps(const struct gwa_tally *t, const struct gwa_sums *sums,
     return 0;
 }
 
-static int finish_sampled(const struct gwa_tally *t, const struct gwa_timeline_device *timed,
-                          struct gwa_device *out)
+static int finish_sampled(const struct gwa_tally *t, unsigned device,
+                          const struct gwa_timeline_device *timed, struct gwa_device *out)
 {
     const struct gwa_sums *sums = &timed->sweep.sums;
     const struct gwa_sweep *sweep = &timed->sweep;
@@ -393,7 +393,8 @@ static int finish_sampled(const struct gwa_tally *t, const struct gwa_timeline_d
         out->queue_us = gwa_times_us(&timed->queue);
         out->met_idle_pct = 100.0 * (double)timed->met_idle / (double)timed->launches;
     }
-    return finish_gaps(t, sums, out);
+    int rc = finish_gaps(t, sums, out);
+    return rc ? rc : gwa_attribution_finish(t->attribution, out, device, sums);
 }
 
 static int finish_time(struct gwa_tally *t, unsigned device, const struct gwa_device_tally *d,
@@ -414,6 +415,8 @@ static int finish_time(struct gwa_tally *t, unsigned device, const struct gwa_de
                                   .anchor_residual_pct = NAN};
     for (unsigned i = 0; i < GWA_IDLE_CLASS_COUNT; i++)
         out->time.idle[i] = NAN;
+    for (unsigned i = 0; i < GWA_PHASE_COUNT; i++)
+        out->by_phase[i] = (struct gwa_by_phase){NAN, NAN};
     out->queue_us = (struct gwa_times){NAN, NAN, NAN, NAN};
     out->met_idle_pct = NAN;
     out->gaps_by_length = (struct gwa_gap_bands){NAN, NAN, NAN};
@@ -422,7 +425,7 @@ static int finish_time(struct gwa_tally *t, unsigned device, const struct gwa_de
     int64_t wall = gwa_ranges_overlap(&t->ranges, d->first, d->last);
     out->window.wall_s = (double)wall / 1e9;
     finish_idle_bound(t, device, d, wall, out);
-    return timed && timed->sweep.sums.wall > 0 ? finish_sampled(t, timed, out) : 0;
+    return timed && timed->sweep.sums.wall > 0 ? finish_sampled(t, device, timed, out) : 0;
 }
 
 static bool worth_a_row(const struct gwa_device_tally *d)

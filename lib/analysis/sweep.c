@@ -46,6 +46,12 @@ static void add_sums(struct gwa_sums *to, const struct gwa_sums *from)
 {
     to->wall += from->wall;
     to->idle += from->idle;
+    to->hollow += from->hollow;
+    for (unsigned i = 0; i < GWA_PHASE_COUNT; i++) {
+        to->busy_in[i] += from->busy_in[i];
+        to->idle_in[i] += from->idle_in[i];
+        to->hollow_in[i] += from->hollow_in[i];
+    }
     for (unsigned i = 0; i < GWA_ACTIVITIES; i++)
         to->time[i] += from->time[i];
     for (unsigned i = 0; i < GWA_BANDS; i++)
@@ -69,7 +75,7 @@ static void mark_cells(const struct gwa_sweep *s, struct gwa_cells *cells, int64
 
 /* ---- walking ------------------------------------------------------------------------ */
 
-static int64_t reach(const struct gwa_sweep *s)
+int64_t gwa_sweep_reach(const struct gwa_sweep *s)
 {
     int64_t t = s->end[0];
     for (unsigned i = 1; i < GWA_ACTIVITIES; i++)
@@ -95,11 +101,44 @@ static void drop_ended(struct gwa_sweep *s, int64_t now)
             i++;
 }
 
-static void book_idle(struct gwa_sums *sums, int64_t from, int64_t to)
+static void tell(struct gwa_sweep *s, const struct gwa_sums *sums, int64_t from, int64_t to,
+                 const struct gwa_piece *next)
+{
+    struct gwa_idle_time idle = {.start = from,
+                                 .end = to,
+                                 .next = next,
+                                 .thread = s->last_thread,
+                                 .returned = s->last_returned};
+    if (sums == &s->sums)
+        s->on_idle(s->on_idle_arg, s->device, &idle);
+    else if (s->idle_count < GWA_PENDING)
+        s->idle[s->idle_count++] = (struct gwa_pending){.idle = idle, .next = *next};
+    else
+        s->idle_rest += to - from;
+}
+
+/* The window goes on: what was pending lies inside. */
+static void tell_pending(struct gwa_sweep *s)
+{
+    for (size_t i = 0; i < s->idle_count; i++) {
+        s->idle[i].idle.next = &s->idle[i].next;
+        s->on_idle(s->on_idle_arg, s->device, &s->idle[i].idle);
+    }
+    if (s->idle_rest) {
+        struct gwa_idle_time rest = {.start = s->now - s->idle_rest, .end = s->now};
+        s->on_idle(s->on_idle_arg, s->device, &rest);
+    }
+}
+
+static void book_idle(struct gwa_sweep *s, struct gwa_sums *sums, int64_t from, int64_t to,
+                      const struct gwa_piece *next)
 {
     double ns = (double)(to - from);
     sums->wall += ns;
     sums->idle += ns;
+    sums->idle_in[next->phase] += ns;
+    if (s->on_idle)
+        tell(s, sums, from, to, next);
     sums->band[band_of(ns)] += ns;
     if (sums->gaps_count < GWA_GAPS || to - from > sums->gaps[GWA_GAPS - 1].ns)
         add_gap(sums, (struct gwa_gap){.start = from, .ns = to - from});
@@ -107,28 +146,35 @@ static void book_idle(struct gwa_sums *sums, int64_t from, int64_t to)
 
 /* [from, to), during which nothing begins or ends. running: bits of what does. */
 static void book(struct gwa_sweep *s, struct gwa_sums *sums, unsigned running, int64_t from,
-                 int64_t to)
+                 int64_t to, const struct gwa_piece *next)
 {
     if (!running) {
-        book_idle(sums, from, to);
+        book_idle(s, sums, from, to, next);
         return;
     }
     double ns = (double)(to - from);
     unsigned first = (unsigned)__builtin_ctz(running);
     sums->wall += ns;
     sums->time[first] += ns;
+    sums->busy_in[s->phase[first]] += ns;
     if (s->hollow[first] > 0 && running == 1u << first) {
         double hollow = (double)s->hollow[first] * ns;
         sums->time[first] -= hollow;
         sums->idle += hollow;
+        sums->hollow += hollow;
+        sums->busy_in[s->phase[first]] -= hollow;
+        sums->idle_in[s->phase[first]] += hollow;
+        sums->hollow_in[s->phase[first]] += hollow;
         sums->band[band_of((double)s->hollow_ns[first])] += hollow;
     }
     if (first == GWA_COPY && s->active_count)
         expose(s, from, to);
 }
 
-/* post: s->now = to. continues: what starts at `to` belongs to the open window. */
-static void advance(struct gwa_sweep *s, int64_t to, bool continues)
+/* post: s->now = to. next_piece: what starts at `to`; NULL: nothing, and no idle comes before.
+ * continues: it belongs to the open window. */
+static void advance(struct gwa_sweep *s, int64_t to, const struct gwa_piece *next_piece,
+                    bool continues)
 {
     while (s->now < to) {
         int64_t next = to;
@@ -153,7 +199,7 @@ static void advance(struct gwa_sweep *s, int64_t to, bool continues)
                 sums = &s->pending;
             }
         }
-        book(s, sums, running, s->now, next);
+        book(s, sums, running, s->now, next, next_piece);
         s->now = next;
         if (s->active_count)
             drop_ended(s, next);
@@ -164,6 +210,8 @@ static void forget_pending(struct gwa_sweep *s)
 {
     memset(&s->pending, 0, sizeof(s->pending));
     s->has_pending = false;
+    s->idle_count = 0;
+    s->idle_rest = 0;
 }
 
 static void begin(struct gwa_sweep *s, int64_t start)
@@ -182,6 +230,8 @@ static void widen_window(struct gwa_sweep *s, const struct gwa_piece *p, int64_t
     if (continues) {
         if (s->has_pending) {
             add_sums(&s->sums, &s->pending);
+            if (s->on_idle)
+                tell_pending(s);
             forget_pending(s);
         }
     } else {
@@ -212,12 +262,15 @@ static void take(struct gwa_sweep *s, const struct gwa_piece *p)
         if (end < start)
             end = start;
     }
-    advance(s, start, continues);
+    advance(s, start, p, continues);
     if (p->inside)
         widen_window(s, p, start, continues);
     unsigned a = p->activity;
     s->hollow[a] = s->end[a] <= start ? p->hollow : 0;
     s->hollow_ns[a] = p->hollow_ns;
+    s->phase[a] = p->phase;
+    s->last_thread = p->thread;
+    s->last_returned = gwa_piece_returned(p);
     if (end > s->end[a])
         s->end[a] = end;
     if (p->moved) {
@@ -275,8 +328,24 @@ void gwa_sweep(struct gwa_sweep *s, struct gwa_queue *const *queues, size_t coun
     }
 }
 
+int gwa_sweep_listen(struct gwa_sweep *s, gwa_on_idle *on_idle, void *arg, unsigned device)
+{
+    s->idle = malloc(GWA_PENDING * sizeof(*s->idle));
+    if (!s->idle)
+        return -ENOMEM;
+    s->on_idle = on_idle;
+    s->on_idle_arg = arg;
+    s->device = device;
+    return 0;
+}
+
+void gwa_sweep_free(struct gwa_sweep *s)
+{
+    free(s->idle);
+}
+
 void gwa_sweep_finish(struct gwa_sweep *s)
 {
     if (s->begun)
-        advance(s, reach(s), false);
+        advance(s, gwa_sweep_reach(s), NULL, false);
 }

@@ -11,6 +11,8 @@
 #ifndef GWA_SWEEP_H
 #define GWA_SWEEP_H
 
+#include "steps.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,10 +39,24 @@ struct gwa_piece { /* one operation */
     uint8_t activity;        /* enum gwa_activity */
     bool inside;             /* submitted in the range */
     uint8_t follows;         /* how its stream goes on to it; not the sweep's business */
+    uint8_t phase;           /* enum gwa_phase, of the call */
     int32_t gap;             /* ns between its predecessor's end and its start, at least */
     float hollow;            /* share of it that is gaps between a graph's nodes ... */
     float hollow_ns;         /* ... each so long */
+    uint32_t call_ns;        /* how long the call lasted; UINT32_MAX: so long or longer */
+    uint32_t thread, step;   /* of the call; struct gwa_place */
 };
+
+/* Return of the call; INT64_MAX: long after the entry. */
+static inline int64_t gwa_piece_returned(const struct gwa_piece *p)
+{
+    return p->call_ns == UINT32_MAX ? INT64_MAX : p->entry + p->call_ns;
+}
+
+static inline uint32_t gwa_call_ns(int64_t entry, int64_t returned)
+{
+    return returned - entry < UINT32_MAX ? (uint32_t)(returned - entry) : UINT32_MAX;
+}
 
 struct gwa_queue { /* of a stream: those not swept yet */
     struct gwa_piece *ring;
@@ -65,10 +81,22 @@ struct gwa_gap {
     int64_t ns;
 };
 
+/* Idle of a window as it was come upon: nothing ran in [start, end). */
+struct gwa_idle_time {
+    int64_t start, end;
+    const struct gwa_piece *next; /* what ended it; NULL: not known any more */
+    /* the call that submitted the operation which started last before it */
+    uint32_t thread;
+    int64_t returned;
+};
+typedef void gwa_on_idle(void *arg, unsigned device, const struct gwa_idle_time *idle);
+
 struct gwa_sums {
     double wall;
     double time[GWA_ACTIVITIES]; /* exposed: without what ran beside something named earlier */
     double idle;
+    double hollow; /* of that, between the nodes of graphs */
+    double busy_in[GWA_PHASE_COUNT], idle_in[GWA_PHASE_COUNT], hollow_in[GWA_PHASE_COUNT];
     double band[GWA_BANDS];
     struct gwa_gap gaps[GWA_GAPS]; /* the longest, longest first */
     size_t gaps_count;
@@ -85,10 +113,18 @@ struct gwa_active { /* a copy under way */
 };
 #define GWA_ACTIVE 16
 
+/* Idle that waits for its window to go on. */
+struct gwa_pending {
+    struct gwa_idle_time idle;
+    struct gwa_piece next;
+};
+#define GWA_PENDING 64 /* the rest becomes one, of which only the length is known */
+
 struct gwa_sweep {
     int64_t now; /* everything before is final */
     int64_t end[GWA_ACTIVITIES];
     float hollow[GWA_ACTIVITIES], hollow_ns[GWA_ACTIVITIES];
+    uint8_t phase[GWA_ACTIVITIES];
     struct gwa_active active[GWA_ACTIVE];
     size_t active_count;
     bool begun, open;
@@ -97,6 +133,14 @@ struct gwa_sweep {
     struct gwa_sums sums;    /* inside windows */
     struct gwa_sums pending; /* since window_end: inside only if the window goes on */
     bool has_pending;
+    struct gwa_pending *idle; /* GWA_PENDING of them, with a listener */
+    size_t idle_count;
+    int64_t idle_rest;    /* ns of those without a place */
+    gwa_on_idle *on_idle; /* told of all that is added to sums.idle but hollow; may be NULL */
+    void *on_idle_arg;
+    unsigned device;
+    uint32_t last_thread; /* of the piece taken last */
+    int64_t last_returned;
     struct gwa_cells cells, kernel_cells;
     double late_ns; /* of operations that came when their time had been swept */
     uint64_t late;
@@ -106,6 +150,11 @@ struct gwa_sweep {
  * queues: pointers to `count` of them; scratch: room for as many indices. */
 void gwa_sweep(struct gwa_sweep *s, struct gwa_queue *const *queues, size_t count,
                uint32_t *scratch, int64_t until);
+/* post: 0 or -ENOMEM. */
+int gwa_sweep_listen(struct gwa_sweep *s, gwa_on_idle *on_idle, void *arg, unsigned device);
+void gwa_sweep_free(struct gwa_sweep *s);
+/* What was taken so far has ended by then. */
+int64_t gwa_sweep_reach(const struct gwa_sweep *s);
 /* After the last piece. */
 void gwa_sweep_finish(struct gwa_sweep *s);
 

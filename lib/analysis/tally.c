@@ -284,6 +284,7 @@ void gwa_tally_free(struct gwa_tally *t)
     free(t->threads);
     gwa_idle_free(t->idle);
     gwa_timeline_free(t->timeline);
+    gwa_attribution_free(t->attribution);
     gwa_durations_free(t->durations);
     gwa_ranges_free(&t->ranges);
 }

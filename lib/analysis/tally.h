@@ -4,6 +4,7 @@
 #define GWA_TALLY_H
 
 #include "analysis.h"
+#include "attribute.h"
 #include "hist.h"
 #include "idle.h"
 #include "ranges.h"
@@ -65,7 +66,8 @@ struct gwa_tally {
     struct gwa_ranges ranges;
     struct gwa_idle *idle;
     struct gwa_durations *durations;
-    struct gwa_timeline *timeline; /* NULL: the recording holds no samples */
+    struct gwa_timeline *timeline;       /* NULL: the recording holds no samples */
+    struct gwa_attribution *attribution; /* of its idle time */
     struct gwa_api_tally *apis;
     struct gwa_stream_tally *streams;
     struct gwa_thread_tally *threads; /* by thread id */

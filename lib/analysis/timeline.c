@@ -51,6 +51,7 @@ static void free_device(struct device *d)
     free(d->scratch);
     free(d->out.signatures);
     free(d->out.graphs);
+    gwa_sweep_free(&d->out.sweep);
     free(d);
 }
 
@@ -70,6 +71,23 @@ void gwa_timeline_free(struct gwa_timeline *t)
 struct gwa_model gwa_timeline_model(const struct gwa_timeline *t)
 {
     return t->model;
+}
+
+void gwa_timeline_listen(struct gwa_timeline *t, gwa_on_idle *on_idle, void *arg)
+{
+    t->on_idle = on_idle;
+    t->on_idle_arg = arg;
+}
+
+void gwa_timeline_at(struct gwa_timeline *t, const struct gwa_place *place)
+{
+    struct gwa_queue *q = t->placed ? &t->placed->queue : NULL;
+    t->placed = NULL;
+    if (!q || !q->count) /* it was swept at once */
+        return;
+    struct gwa_piece *newest = gwa_queue_at(q, q->count - 1);
+    newest->step = place->step;
+    newest->phase = place->phase;
 }
 
 /* ---- streams ------------------------------------------------------------------------ */
@@ -112,6 +130,8 @@ static int make_stream(struct gwa_timeline *t, const struct gwt_event *e, struct
             return -ENOMEM;
         d->index = e->device;
         d->busy_until = NEVER;
+        if (t->on_idle && gwa_sweep_listen(&d->out.sweep, t->on_idle, t->on_idle_arg, e->device))
+            return -ENOMEM;
     }
     struct stream *s = calloc(1, sizeof(*s));
     if (!s)

@@ -64,6 +64,8 @@ struct gwa_timeline_device {
     double excess_ns;            /* of that, beyond what waking up explains */
 };
 
+#define GWA_TIMELINE_DEVICES 256u
+
 struct gwa_timeline;
 
 /* pre: the arguments outlive it. ranges: those of gwa_ranges_find(), or all. */
@@ -71,6 +73,15 @@ struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_
                                       const struct gwa_durations *durations,
                                       const struct gwa_model *model);
 void gwa_timeline_free(struct gwa_timeline *t);
+
+/* Before the first event: who is told of idle time (sweep.h). */
+void gwa_timeline_listen(struct gwa_timeline *t, gwa_on_idle *on_idle, void *arg);
+/* Where the event belongs that was handed over last; until it is said, in no step. */
+void gwa_timeline_at(struct gwa_timeline *t, const struct gwa_place *place);
+/* Sweeps over all that is most likely final. */
+void gwa_timeline_settle(struct gwa_timeline *t);
+/* All before was swept then. */
+int64_t gwa_timeline_settled(const struct gwa_timeline *t);
 
 /* Every event of the trace, in order. post: 0 or -ENOMEM. */
 int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e);

@@ -6,7 +6,7 @@
 #include "timeline.h"
 
 #define STREAMS 65536u
-#define DEVICES 256u
+#define DEVICES GWA_TIMELINE_DEVICES
 #define EVENTS  65536u /* remembered by a hash of the handle */
 #define NEVER   INT64_MIN
 
@@ -86,6 +86,9 @@ struct gwa_timeline {
     bool launches_block;
     struct gwa_model model;
     int64_t now; /* return of the event at hand */
+    struct stream *placed; /* holds the newest piece; NULL: where that belongs is said */
+    gwa_on_idle *on_idle;
+    void *on_idle_arg;
 };
 
 struct recorded *gwa_timeline_recorded(struct gwa_timeline *t, uint64_t handle);

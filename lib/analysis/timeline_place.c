@@ -65,6 +65,18 @@ static void settle(struct gwa_timeline *t, struct device *d)
     d->queued = 0;
 }
 
+void gwa_timeline_settle(struct gwa_timeline *t)
+{
+    for (unsigned i = 0; i < DEVICES; i++)
+        if (t->devices[i])
+            settle(t, t->devices[i]);
+}
+
+int64_t gwa_timeline_settled(const struct gwa_timeline *t)
+{
+    return t->now - SETTLED_NS;
+}
+
 /* By how much sooner than the return of its call an operation ended: the call woke up, where it
  * lasted long enough for that. */
 static int64_t woken(const struct gwa_timeline *t, const struct gwt_event *e, int64_t ns)
@@ -175,6 +187,11 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     piece->end = p.end;
     piece->lower = p.lower;
     piece->entry = e->t0_ns;
+    piece->call_ns = gwa_call_ns(e->t0_ns, e->t1_ns);
+    piece->thread = e->thread;
+    piece->step = UINT32_MAX;
+    piece->phase = GWA_PHASE_OTHER;
+    t->placed = s;
     piece->moved = how->inside ? how->moved : NULL;
     piece->interval = (uint32_t)t->ranges->hint;
     piece->activity = how->activity;

@@ -132,6 +132,7 @@ sim_client_unload      := # dlopens the driver
 sim_client_shapes      := libcudart.so.13
 sim_client_nccl        := libcudart.so.13 libnccl.so.2
 sim_client_random      := libcudart.so.13
+sim_client_planted     := libcudart.so.13
 sim_client_model       := # dlopens the driver
 sim_client_demo_qlora  := libcudart.so.13 libc10_cuda.so libblas_sim.so
 SIM_CLIENTS := $(patsubst sim_client_%,%,$(filter sim_client_%,$(.VARIABLES)))

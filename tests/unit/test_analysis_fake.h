@@ -37,6 +37,7 @@ struct gwt_trace {
     struct gwt_def_stream streams[FAKE_NAMES];
     struct gwt_graph_info graphs[FAKE_NAMES];
     struct gwt_def_graph graph_defs[FAKE_NAMES];
+    struct gwt_stack_frame stacks[FAKE_NAMES][3]; /* file 0: no more frames */
     struct gwt_def_device devices[4];
     const char *device_names[4];
     struct gwt_thread_info threads[8];
@@ -134,6 +135,16 @@ bool gwt_graph(const struct gwt_trace *t, uint32_t id, struct gwt_graph_info *ou
     if (id >= FAKE_NAMES || !t->graphs[id].graph)
         return false;
     *out = t->graphs[id];
+    return true;
+}
+
+bool gwt_stack(const struct gwt_trace *t, uint32_t id, struct gwt_stack_info *out)
+{
+    if (!id || id >= FAKE_NAMES || !t->stacks[id][0].file)
+        return false;
+    *out = (struct gwt_stack_info){.frames = t->stacks[id]};
+    while (out->count < 3 && t->stacks[id][out->count].file)
+        out->count++;
     return true;
 }
 
