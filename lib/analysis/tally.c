@@ -286,4 +286,6 @@ void gwa_tally_free(struct gwa_tally *t)
     gwa_timeline_free(t->timeline);
     gwa_durations_free(t->durations);
     gwa_ranges_free(&t->ranges);
+    gwa_ranges_free(&t->window);
+    gwa_steps_free(t->steps);
 }

@@ -85,7 +85,8 @@ struct gwa_timeline {
     size_t shapes_count;
     bool launches_block;
     struct gwa_model model;
-    int64_t now; /* return of the event at hand */
+    int64_t now;      /* return of the event at hand */
+    double placed_ns; /* length of what it submitted */
 };
 
 struct recorded *gwa_timeline_recorded(struct gwa_timeline *t, uint64_t handle);
