@@ -11,6 +11,7 @@
 #define LENGTHS      5u /* 1, 2, 4, 8, 16 */
 #define LEVELS_MAX   48u
 #define TURNS_LEAST  4u
+#define SIZES_VARY   32u /* turns, if no two need be the same */
 #define NO_ID        UINT32_MAX
 #define UNSEEN_LEAST 8u  /* tokens of a step that the host takes no part in */
 #define WEIGHED      64u /* turns that are looked at for the gaps of a level */
@@ -21,6 +22,8 @@ struct level {
     uint32_t turns;     /* occurrences less one */
     uint32_t period;    /* median distance, tokens */
     double even;        /* share of tokens in turns of about that length */
+    double equal;       /* share of turns of the usual length */
+    double kin;         /* how much of a turn the next one has too, in pairs of symbols */
     double same;        /* share in turns identical to the most frequent one */
     size_t span, usual; /* tokens from first to last; where a usual turn begins */
     bool host, fetches; /* the usual turn has a copy or a wait; a copy to the device */
@@ -36,6 +39,7 @@ struct loops {
     uint64_t *hashes;                  /* of all before a token */
     uint32_t *host, *fetched, *worked; /* counts before a token */
     uint64_t *scratch;
+    uint32_t *pairs; /* by id of a run of two: how many are left of a turn */
     struct level levels[LEVELS_MAX];
     unsigned levels_count;
 };
@@ -117,7 +121,8 @@ static int prepare(struct loops *l)
     l->fetched = calloc(n + 1, sizeof(*l->fetched));
     l->worked = calloc(n + 1, sizeof(*l->worked));
     l->scratch = malloc(n * sizeof(*l->scratch));
-    if (!l->hashes || !l->host || !l->fetched || !l->worked || !l->scratch)
+    l->pairs = calloc((size_t)l->ids_count[1] + 1, sizeof(*l->pairs));
+    if (!l->pairs || !l->hashes || !l->host || !l->fetched || !l->worked || !l->scratch)
         return -ENOMEM;
     l->hashes[0] = 0;
     for (size_t i = 0; i < n; i++) {
@@ -144,6 +149,7 @@ static void loops_free(struct loops *l)
     free(l->fetched);
     free(l->worked);
     free(l->scratch);
+    free(l->pairs);
 }
 
 /* ---- levels ---------------------------------------------------------------------------------- */
@@ -234,6 +240,49 @@ static uint64_t turn_hash(const struct loops *l, const uint32_t *where, uint32_t
     return gwa_poly_between(l->hashes[where[i]], l->hashes[where[i + 1]], where[i + 1] - where[i]);
 }
 
+#define COMPARED        16u
+#define COMPARED_TOKENS 65536u
+
+/* How alike two neighbours are, whatever the order. */
+static double alike_turns(const struct loops *l, size_t a, size_t b, size_t end)
+{
+    const uint32_t *ids = l->ids[1];
+    size_t both = 0, most = b - a > end - b ? b - a : end - b;
+    for (size_t i = a; i < b; i++)
+        if (ids[i] != NO_ID)
+            l->pairs[ids[i]]++;
+    for (size_t i = b; i < end; i++)
+        if (ids[i] != NO_ID && l->pairs[ids[i]]) {
+            l->pairs[ids[i]]--;
+            both++;
+        }
+    for (size_t i = a; i < b; i++)
+        if (ids[i] != NO_ID)
+            l->pairs[ids[i]] = 0;
+    return (double)both / (double)most;
+}
+
+static double kinship(const struct loops *l, const struct level *level)
+{
+    const uint32_t *where = turns_of(l, level);
+    uint32_t n = COMPARED_TOKENS / level->period, done = 0;
+    double sum = 0;
+    n = n > COMPARED ? COMPARED : n < 2 ? 2 : n;
+    uint32_t stride = level->turns / n ? level->turns / n : 1;
+    for (uint32_t i = 0; i + 2 <= level->turns && done < n; i += stride, done++)
+        sum += alike_turns(l, where[i], where[i + 1], where[i + 2]);
+    return done ? sum / done : 0;
+}
+
+static double equal_turns(const struct loops *l, const struct level *level)
+{
+    const uint32_t *where = turns_of(l, level);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < level->turns; i++)
+        n += where[i + 1] - where[i] == level->period;
+    return (double)n / level->turns;
+}
+
 /* The most frequent turn, and how much of the whole it is. */
 static void judge(struct loops *l, struct level *level)
 {
@@ -272,6 +321,8 @@ static void judge(struct loops *l, struct level *level)
     size_t end = level->usual + level->period;
     if (end > l->count)
         end = l->count;
+    level->kin = kinship(l, level);
+    level->equal = equal_turns(l, level);
     level->host = l->host[end] > l->host[level->usual];
     level->fetches = l->fetched[end] > l->fetched[level->usual];
 }
@@ -303,11 +354,28 @@ static bool only_extended(const struct loops *l, const struct level *inner)
     return longer && extended * 10 >= longer * 9;
 }
 
+/* Turns that differ from one to the next, or take turns in being different, are parts of a
+ * longer one; so are those of a few submissions, where much longer ones are all the same. */
+static bool changes(const struct level *inner, const struct level *outer)
+{
+    bool take_turns = inner->kin < 0.95 && inner->same < 0.7 && inner->equal < 0.8 &&
+                      outer->same > inner->same + 0.25 && outer->kin > inner->kin + 0.03;
+    bool tiny = inner->period < UNSEEN_LEAST && outer->period > 8 * inner->period &&
+                outer->same >= 0.9 && outer->same > inner->same + 0.1;
+    return take_turns || tiny || (inner->kin < 0.75 && inner->kin + 0.15 < outer->kin);
+}
+
 static bool part_of(const struct loops *l, const struct level *inner, const struct level *outer)
 {
     uint32_t n = outer->turns ? inner->turns / outer->turns : 0;
     return n >= 2 && n <= 128 && outer->turns >= TURNS_LEAST && outer->fetches && !inner->fetches &&
            outer->same >= inner->same && only_extended(l, inner);
+}
+
+/* Among so many symbols some few recur evenly in any program. */
+static bool by_chance(const struct level *v)
+{
+    return v->turns < SIZES_VARY && v->same < 0.3;
 }
 
 /* NULL: none is believed. */
@@ -324,9 +392,9 @@ static const struct level *choose(struct loops *l)
     for (unsigned i = 0; i < l->levels_count; i++) {
         const struct level *v = &l->levels[i];
         bool graph = v->period == 1 && GWA_SYM_KIND(l->tokens[v->usual].sym) == GWA_SYM_GRAPH;
-        if (!works(l, v) || v->span * 2 < widest)
+        if (!works(l, v) || v->span * 2 < widest || by_chance(v))
             continue;
-        if ((v->host || graph) && (!best || !best->host || part_of(l, best, v)))
+        if ((v->host || graph) && (!best || !best->host || changes(best, v) || part_of(l, best, v)))
             best = v;
         else if (!v->host && v->period >= UNSEEN_LEAST && v->same >= 0.7 && (!best || !best->host))
             best = v;
@@ -406,11 +474,14 @@ int gwa_steps_learn_loop(const struct gwa_token *tokens, size_t count, bool last
     if (!rc) {
         find_levels(&l);
         const struct level *v = choose(&l);
+        double doubt = 1;
         if (v && (last || (v->turns >= 16 && v->span * 2 > count))) {
             mark(&l, v, beginning(&l, v), out);
             out->length = v->period;
-            out->confidence =
-                (float)((v->host ? 0.9 : 0.45) * (v->even > v->same ? v->even : v->same));
+            if (v->turns < SIZES_VARY && v->same < 0.7 && v->kin < 0.9)
+                doubt = 0.5;
+            out->confidence = (float)doubt * (float)((v->host ? 0.9 : 0.45) *
+                                                     (v->even > v->same ? v->even : v->same));
         }
     }
     loops_free(&l);

@@ -157,7 +157,9 @@ static void between_backwards(struct gwa_matcher *m, const struct gwa_token *t)
 {
     const struct gwa_rule *r = &m->rule;
     bool end = gwa_symset_has(&r->end, t->sym);
-    bool tail = !end && m->at_end && m->tail < r->tail_count && t->sym == r->tail[m->tail];
+    bool read = GWA_SYM_KIND(t->sym) == GWA_SYM_COPY && GWA_COPY_DIRECTION(t->sym) == GWT_D2H;
+    bool tail =
+        !end && m->at_end && (read || (m->tail < r->tail_count && t->sym == r->tail[m->tail]));
     if (end && gwa_sym_works(t->sym)) {
         m->optimizer_ran = m->optimizer_open = true;
         m->work_over = false;
