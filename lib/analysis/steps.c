@@ -69,6 +69,15 @@ static int wanted(struct gwa_steps *s, uint32_t id, bool *out)
     return 0;
 }
 
+static int wanted_kernel(struct gwa_steps *s, uint32_t signature, bool *out)
+{
+    uint32_t sym;
+    int rc = gwa_steps_launch_sym(s, signature, &sym);
+    if (rc || GWA_SYM_KIND(sym) != GWA_SYM_LAUNCH)
+        return rc;
+    return wanted(s, GWA_SYM_ID(sym), out);
+}
+
 static int asked(struct gwa_steps *s, const struct gwt_event *e, const struct gwa_token *token)
 {
     struct gwa_matcher *m = &s->match;
@@ -76,8 +85,8 @@ static int asked(struct gwa_steps *s, const struct gwt_event *e, const struct gw
     int rc = 0;
     if (s->range && (e->kind == GWT_RANGE_PUSH || e->kind == GWT_RANGE_START))
         rc = wanted(s, e->arg, &is);
-    else if (s->kernel && token->sym && GWA_SYM_KIND(token->sym) == GWA_SYM_LAUNCH)
-        rc = wanted(s, GWA_SYM_ID(token->sym), &is);
+    else if (s->kernel && token->sym && e->kind == GWT_LAUNCH)
+        rc = wanted_kernel(s, e->arg, &is);
     if (!rc && is)
         rc = gwa_steps_begin(s, e->t0_ns, m->index, m->hash);
     if (!rc && token->sym) {

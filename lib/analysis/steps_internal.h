@@ -50,6 +50,7 @@ struct gwa_token {
 #define GWA_LEARN_FIRST 8192u /* tokens */
 #define GWA_LEARN_MOST  131072u
 #define GWA_TAIL_MAX    8u
+#define GWA_FIRST_MAX   4u
 
 /* A small set of symbols. */
 #define GWA_SET_SIZE 4096u
@@ -77,6 +78,8 @@ struct gwa_rule {
     struct gwa_symset end;
     uint32_t tail[GWA_TAIL_MAX]; /* follow it in a usual step, but occur in forward passes too */
     unsigned tail_count;
+    uint32_t first[GWA_FIRST_MAX]; /* what a forward pass begins with */
+    unsigned first_count;
     bool optimizer;   /* `end` holds kernels: passes without one are micro-batches */
     uint32_t offset;  /* without: tokens after the backward pass */
     uint32_t forward; /* tokens of a usual forward pass */
@@ -140,6 +143,7 @@ struct gwa_matcher {
     bool after_backward, optimizer_ran, at_end, optimizer_open, work_over;
     uint64_t run_index, begin_index;
     unsigned tail;
+    bool begun;          /* what a forward pass begins with was seen */
     uint64_t over_index; /* where the optimizer was done */
     int64_t over_at;
     uint32_t backwards_without; /* passes since a step began */
@@ -199,6 +203,7 @@ struct gwa_steps {
 
 /* steps_tokens.c: post: 0 and out->sym 0 where e is none, or -ENOMEM. */
 int gwa_steps_token(struct gwa_steps *s, const struct gwt_event *e, struct gwa_token *out);
+int gwa_steps_launch_sym(struct gwa_steps *s, uint32_t signature, uint32_t *out);
 /* post: 0 and *out, NULL for an id that is not believed, or -ENOMEM. */
 int gwa_steps_thread(struct gwa_steps *s, uint32_t id, struct gwa_steps_thread **out);
 

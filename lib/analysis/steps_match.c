@@ -121,6 +121,19 @@ static int begin_at(struct gwa_steps *s, uint64_t index)
     return gwa_steps_begin(s, m->times[RING(index)], index, m->hashes[RING(index)]);
 }
 
+/* A usual forward pass, if it is one, began so many tokens ago: other work came before. */
+static uint64_t usual_begin(const struct gwa_matcher *m)
+{
+    const struct gwa_rule *r = &m->rule;
+    uint64_t at = m->index - r->forward;
+    if (m->index < r->forward || at < m->begin_index || r->forward >= GWA_STEPS_RING)
+        return m->begin_index;
+    for (unsigned i = 0; i < r->first_count; i++)
+        if (m->syms[RING(at + i)] != r->first[i])
+            return m->begin_index;
+    return at;
+}
+
 static int backward(struct gwa_steps *s, const struct gwa_token *t)
 {
     struct gwa_matcher *m = &s->match;
@@ -130,7 +143,7 @@ static int backward(struct gwa_steps *s, const struct gwa_token *t)
         uint64_t run = m->index - m->run_index;
         rc = begin_at(s, run > r->forward ? m->index - r->forward : m->run_index);
     } else if (m->after_backward && (m->optimizer_ran || !r->optimizer)) {
-        uint64_t begin = m->begin_index;
+        uint64_t begin = usual_begin(m);
         if (!r->optimizer)
             begin = m->run_index + r->offset;
         if (begin > m->index)
@@ -148,7 +161,7 @@ static int backward(struct gwa_steps *s, const struct gwa_token *t)
         (m->optimizer_ran || !r->optimizer))
         m->most_backwards = m->backwards_without;
     m->after_backward = true;
-    m->optimizer_ran = m->optimizer_open = m->at_end = m->work_over = false;
+    m->optimizer_ran = m->optimizer_open = m->at_end = m->work_over = m->begun = false;
     m->run_index = m->begin_index = m->index + 1;
     return 0;
 }
@@ -173,8 +186,13 @@ static void between_backwards(struct gwa_matcher *m, const struct gwa_token *t)
     }
     m->tail = tail ? m->tail + 1 : 0;
     m->at_end = end || tail;
-    if (m->at_end)
+    if (m->at_end) {
         m->begin_index = m->index + 1;
+        m->begun = false;
+    } else if (!m->begun && r->first_count && t->sym == r->first[0]) {
+        m->begin_index = m->index;
+        m->begun = true;
+    }
 }
 
 /* ---- other loops ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 
 #define GRAM          4u
 #define SEEN_SLOTS    65536u /* a forward pass of more distinct runs of launches is cut there */
-#define SEGMENT_LEAST 8u     /* launches; fewer in a row are alike by chance */
+#define SEGMENT_LEAST 5u     /* launches; fewer in a row are alike by chance */
 #define SEGMENT_GAP   3u     /* others in between: still the same segment */
 
 struct seen {

@@ -48,7 +48,7 @@ int gwa_steps_thread(struct gwa_steps *s, uint32_t id, struct gwa_steps_thread *
     return 0;
 }
 
-static int launch_sym(struct gwa_steps *s, uint32_t signature, uint32_t *out)
+int gwa_steps_launch_sym(struct gwa_steps *s, uint32_t signature, uint32_t *out)
 {
     int rc = gwa_grow((void **)&s->syms, &s->syms_count, signature, sizeof(*s->syms));
     *out = GWA_SYM(GWA_SYM_UNNAMED, 0);
@@ -103,7 +103,7 @@ int gwa_steps_token(struct gwa_steps *s, const struct gwt_event *e, struct gwa_t
     } else if (e->kind == GWT_LAUNCH) {
         if (e->arg < s->syms_count && s->syms[e->arg])
             out->sym = s->syms[e->arg];
-        else if ((rc = launch_sym(s, e->arg, &out->sym)))
+        else if ((rc = gwa_steps_launch_sym(s, e->arg, &out->sym)))
             return rc;
     } else if (e->kind == GWT_GRAPH_LAUNCH) {
         out->sym = GWA_SYM(GWA_SYM_GRAPH, e->arg);

@@ -244,6 +244,8 @@ static bool train_rule(struct runs *r, struct known *known, struct gwa_rule *out
             gwa_symset_add(&out->end, r->tokens[i].sym);
             out->optimizer = true;
         }
+    for (size_t i = begin; i < run->to && out->first_count < GWA_FIRST_MAX; i++)
+        out->first[out->first_count++] = r->tokens[i].sym;
     out->offset = (uint32_t)(begin - run->from);
     out->forward = (uint32_t)(run->to - begin);
     out->length = (uint32_t)length(run) + 1;
