@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct progress {
     const struct gwa_options *options;
@@ -24,6 +25,7 @@ static int tick(void *arg)
 static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress *progress,
                    struct gwt_error *error)
 {
+    const struct gwa_options *o = progress->options;
     t->trace = trace;
     t->end = INT64_MIN;
     t->ranges.all = true;
@@ -31,13 +33,15 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
     t->streams = calloc(GWA_STREAMS, sizeof(*t->streams));
     t->idle = gwa_idle_new(trace, &t->ranges);
     t->durations = gwa_durations_new(trace);
-    if (!t->apis || !t->streams || !t->idle || !t->durations)
+    t->steps = gwa_steps_new(trace, o->step_range, o->step_kernel);
+    if (!t->apis || !t->streams || !t->idle || !t->durations || !t->steps)
         return -ENOMEM;
-    if (!progress->options->range)
+    if (!o->range)
         return 0;
-    return gwa_ranges_find(&t->ranges, trace, progress->options->range, tick, progress, error);
+    return gwa_ranges_find(&t->ranges, trace, o->range, tick, progress, error);
 }
 
+/* The first pass counts, and learns durations and steps. */
 static int pass(struct gwa_tally *t, struct progress *progress, uint64_t *events)
 {
     struct gwt_event e;
@@ -47,10 +51,77 @@ static int pass(struct gwa_tally *t, struct progress *progress, uint64_t *events
         rc = gwa_tally_event(t, &e);
         if (!rc)
             rc = gwa_durations_event(t->durations, &e);
+        if (!rc)
+            rc = gwa_steps_event(t->steps, &e);
         if ((++*events & (TICK - 1)) == 0 && !rc)
             rc = tick(progress);
     }
-    return rc;
+    if (!rc)
+        rc = gwa_durations_fit(t->durations);
+    return rc ? rc : gwa_steps_find(t->steps);
+}
+
+/* ---- what times are of ---------------------------------------------------------------- */
+
+/* post: the span of steps [from, to), counted over those that are a loop's. */
+static bool steps_asked(const struct gwa_steps *steps, uint32_t from, uint32_t to,
+                        struct gwa_interval *out)
+{
+    const struct gwa_step *list = gwa_steps_list(steps);
+    uint32_t n = 0;
+    for (size_t i = 0; i < gwa_steps_count(steps); i++) {
+        if (list[i].kind == GWA_STEP_OTHER)
+            continue;
+        if (n == from)
+            out->from = list[i].from;
+        if (n >= from && n < to)
+            out->to = list[i].to;
+        n++;
+    }
+    return from < to && from < n;
+}
+
+static int choose_window(struct gwa_tally *t, const struct gwa_options *o, struct gwt_error *error)
+{
+    struct gwa_interval *window = calloc(1, sizeof(*window));
+    if (!window)
+        return -ENOMEM;
+    if (o->step_from || o->step_to) {
+        if (!steps_asked(t->steps, o->step_from, o->step_to, window)) {
+            snprintf(error->text, sizeof(error->text), "no steps %u to %u in this recording",
+                     o->step_from, o->step_to);
+            free(window);
+            return -ENOENT;
+        }
+        t->windowed = true;
+    } else if (!o->whole && t->ranges.all) {
+        t->windowed = gwa_steps_steady(t->steps, &window->from, &window->to);
+    }
+    if (t->windowed) {
+        t->window = (struct gwa_ranges){.list = window, .count = 1, .room = 1};
+        return 0;
+    }
+    free(window);
+    t->window = t->ranges;
+    if (t->ranges.all)
+        return 0;
+    /* a copy of its own */
+    t->window.room = t->ranges.count;
+    t->window.list = malloc(t->ranges.count * sizeof(*t->window.list));
+    if (!t->window.list)
+        return -ENOMEM;
+    memcpy(t->window.list, t->ranges.list, t->ranges.count * sizeof(*t->window.list));
+    return 0;
+}
+
+/* ---- placing in time and in steps ------------------------------------------------------ */
+
+static int new_timeline(struct gwa_tally *t, struct gwa_ranges *ranges,
+                        const struct gwa_model *model)
+{
+    gwa_timeline_free(t->timeline);
+    t->timeline = gwa_timeline_new(t->trace, ranges, t->durations, model);
+    return t->timeline ? 0 : -ENOMEM;
 }
 
 /* What the attribution holds is bounded by what the sweep has not passed. */
@@ -66,60 +137,89 @@ static void pass_on(const struct gwa_tally *t)
     gwa_attribution_trim(t->attribution);
 }
 
-static int place(struct gwa_tally *t, const struct gwt_event *e)
-{
-    struct gwa_place where = {.step = UINT32_MAX};
-    int rc = gwa_timeline_event(t->timeline, e);
-    if (rc || !t->attribution)
-        return rc;
-    gwa_timeline_at(t->timeline, &where);
-    rc = gwa_attribution_event(t->attribution, e, &where);
-    if (!rc && gwa_attribution_full(t->attribution))
-        pass_on(t);
-    return rc;
-}
-
 /* At most so many events tell what is not known before a run; then all are placed in time. */
 #define LEARN_EVENTS 300000u
 
-static int run_timeline(struct gwa_tally *t, const struct gwa_model *model, uint64_t most,
-                        bool attribute, struct progress *progress)
+static int learn_model(struct gwa_tally *t, struct gwa_model *model)
 {
     struct gwt_event e;
     uint64_t events = 0;
-    int rc = 0;
-    gwa_timeline_free(t->timeline);
-    t->timeline = gwa_timeline_new(t->trace, &t->ranges, t->durations, model);
-    if (!t->timeline)
-        return -ENOMEM;
-    if (attribute) {
-        t->attribution = gwa_attribution_new(t->trace);
-        if (!t->attribution)
-            return -ENOMEM;
-        gwa_timeline_listen(t->timeline, gwa_attribution_gap, t->attribution);
-    }
+    int rc = new_timeline(t, &t->ranges, model);
     gwt_rewind(t->trace);
-    while (!rc && events < most && gwt_next(t->trace, &e) > 0) {
-        rc = place(t, &e);
-        if ((++events & (TICK - 1)) == 0 && !rc)
-            rc = tick(progress);
-    }
+    while (!rc && events++ < LEARN_EVENTS && gwt_next(t->trace, &e) > 0)
+        rc = gwa_timeline_event(t->timeline, &e);
+    if (!rc)
+        *model = gwa_timeline_model(t->timeline);
     return rc;
 }
 
-/* The last pass, where there are durations to place in time. */
-static int timeline(struct gwa_tally *t, struct progress *progress)
+static int listen(struct gwa_tally *t)
+{
+    t->attribution = gwa_attribution_new(t->trace);
+    if (!t->attribution)
+        return -ENOMEM;
+    gwa_timeline_listen(t->timeline, gwa_attribution_gap, t->attribution);
+    return 0;
+}
+
+/* steps: there are some. */
+static int place_event(struct gwa_tally *t, const struct gwt_event *e, bool steps)
+{
+    struct gwa_place where = {.step = UINT32_MAX};
+    double ns = NAN;
+    int rc = 0;
+    if (t->timeline) {
+        rc = gwa_timeline_event(t->timeline, e);
+        ns = gwa_timeline_placed_ns(t->timeline);
+    }
+    if (!rc && steps)
+        rc = gwa_steps_place(t->steps, e, ns, &where);
+    if (!rc && t->attribution) {
+        gwa_timeline_at(t->timeline, &where);
+        rc = gwa_attribution_event(t->attribution, e, &where);
+        if (!rc && gwa_attribution_full(t->attribution))
+            pass_on(t);
+    }
+    if (!rc && t->windowed)
+        rc = gwa_idle_event(t->idle, e);
+    return rc;
+}
+
+/* The last pass, where there are durations to place in time, or steps. */
+static int place(struct gwa_tally *t, struct progress *progress)
+{
+    bool steps = gwa_steps_count(t->steps) > 0;
+    struct gwt_event e;
+    uint64_t events = 0;
+    int rc = 0;
+    gwt_rewind(t->trace);
+    while (!rc && gwt_next(t->trace, &e) > 0) {
+        rc = place_event(t, &e, steps);
+        if ((++events & (TICK - 1)) == 0 && !rc)
+            rc = tick(progress);
+    }
+    if (!rc && t->timeline)
+        rc = gwa_timeline_finish(t->timeline);
+    return rc;
+}
+
+/* After the first pass. */
+static int times(struct gwa_tally *t, struct progress *progress, struct gwt_error *error)
 {
     struct gwa_model model = {.start_ns = progress->options->start_us * 1e3};
-    int rc = gwa_durations_fit(t->durations);
-    if (rc || !gwa_durations_samples(t->durations))
+    bool sampled = gwa_durations_samples(t->durations) > 0;
+    int rc = choose_window(t, progress->options, error);
+    if (rc || (!sampled && !gwa_steps_count(t->steps)))
         return rc;
-    if ((rc = run_timeline(t, &model, LEARN_EVENTS, false, progress)))
+    if (t->windowed) {
+        gwa_idle_free(t->idle);
+        if (!(t->idle = gwa_idle_new(t->trace, &t->window)))
+            return -ENOMEM;
+    }
+    if (sampled && ((rc = learn_model(t, &model)) || (rc = new_timeline(t, &t->window, &model)) ||
+                    (rc = listen(t))))
         return rc;
-    model = gwa_timeline_model(t->timeline);
-    if ((rc = run_timeline(t, &model, UINT64_MAX, true, progress)))
-        return rc;
-    return gwa_timeline_finish(t->timeline);
+    return place(t, progress);
 }
 
 int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
@@ -134,8 +234,7 @@ int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
     *out = NULL;
     if (!t || !p)
         goto out;
-    bool sampled = gwt_counter(trace, GWT_C_SAMPLES) > gwt_counter(trace, GWT_C_SAMPLES_VOID);
-    progress.total = gwt_coverage(trace)->events * (1u + !!options->range + sampled);
+    progress.total = gwt_coverage(trace)->events * (2u + !!options->range);
     if ((rc = prepare(t, trace, &progress, error)) || (rc = pass(t, &progress, &events)))
         goto out;
     if (!events) {
@@ -143,13 +242,13 @@ int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
         rc = -ENODATA;
         goto out;
     }
-    if ((rc = timeline(t, &progress)))
+    if ((rc = times(t, &progress, error)))
         goto out;
     gwa_identify(trace, &p->identity);
     p->coverage = gwt_coverage(trace);
     p->intervals = t->ranges.count;
     if ((rc = gwa_finish_devices(t, p)) || (rc = gwa_finish_calls(t, p)) ||
-        (rc = gwa_finish_stuck(t, p)))
+        (rc = gwa_finish_stuck(t, p)) || (rc = gwa_steps_summary(t->steps, &p->steps)))
         goto out;
     gwa_finish_quality(t, p);
     *out = p;

@@ -397,6 +397,15 @@ static int finish_sampled(const struct gwa_tally *t, unsigned device,
     return rc ? rc : gwa_attribution_finish(t->attribution, out, device, sums);
 }
 
+/* What counts are of and times are not: warm-up, most of it. */
+static double left_out(const struct gwa_tally *t, int64_t first, int64_t last, double wall_s)
+{
+    if (!t->windowed || first >= last)
+        return NAN;
+    double all = (double)gwa_ranges_overlap(&t->ranges, first, last) / 1e9;
+    return all > wall_s ? all - wall_s : 0;
+}
+
 static int finish_time(struct gwa_tally *t, unsigned device, const struct gwa_device_tally *d,
                        const struct gwa_timeline_device *timed, struct gwa_device *out)
 {
@@ -422,10 +431,12 @@ static int finish_time(struct gwa_tally *t, unsigned device, const struct gwa_de
     out->gaps_by_length = (struct gwa_gap_bands){NAN, NAN, NAN};
     if (!d->operated)
         return 0;
-    int64_t wall = gwa_ranges_overlap(&t->ranges, d->first, d->last);
+    int64_t wall = gwa_ranges_overlap(&t->window, d->first, d->last);
     out->window.wall_s = (double)wall / 1e9;
     finish_idle_bound(t, device, d, wall, out);
-    return timed && timed->sweep.sums.wall > 0 ? finish_sampled(t, device, timed, out) : 0;
+    int rc = timed && timed->sweep.sums.wall > 0 ? finish_sampled(t, device, timed, out) : 0;
+    out->window.excluded_s = left_out(t, d->first, d->last, out->window.wall_s);
+    return rc;
 }
 
 static bool worth_a_row(const struct gwa_device_tally *d)
@@ -472,8 +483,8 @@ int gwa_finish_devices(struct gwa_tally *t, struct gwa_process *p)
         if (d->operated && d->last > last)
             last = d->last;
     }
-    p->window.excluded_s = NAN;
     p->window.wall_s =
-        first < last ? (double)gwa_ranges_overlap(&t->ranges, first, last) / 1e9 : NAN;
+        first < last ? (double)gwa_ranges_overlap(&t->window, first, last) / 1e9 : NAN;
+    p->window.excluded_s = left_out(t, first, last, p->window.wall_s);
     return rc;
 }

@@ -107,8 +107,7 @@ void gwa_finish_quality(struct gwa_tally *t, struct gwa_process *p)
     flaw(q->flaws, &q->flaws_count, GWA_FLAW_GRAPHS, t->approximate, t->approximate != 0);
     q->complete = !q->flaws_count;
     q->own_host_ms = gwa_own_host_ms(t->trace);
-    q->own_overhead_pct =
-        p->window.wall_s > 0 ? q->own_host_ms / (p->window.wall_s * 1e3) * 100 : NAN;
+    q->own_overhead_pct = q->own_host_ms / (gwa_counted_s(p) * 1e3) * 100;
     /* of the whole recording, which a range's window says nothing about */
     if (!t->ranges.all)
         q->own_overhead_pct = NAN;

@@ -17,6 +17,14 @@ struct gwa_times gwa_times_us(const struct gwa_hist *h)
     };
 }
 
+/* The window that counts are of. */
+double gwa_counted_s(const struct gwa_process *p)
+{
+    const struct gwa_window *w = &p->window;
+    double s = isnan(w->excluded_s) ? w->wall_s : w->wall_s + w->excluded_s;
+    return s > 0 ? s : NAN;
+}
+
 static bool is_launch(unsigned kind)
 {
     return kind == GWT_LAUNCH || kind == GWT_GRAPH_LAUNCH;
@@ -92,8 +100,7 @@ static int finish_launches(const struct gwa_tally *t, struct gwa_process *p)
     l->holes = t->holes;
     l->approximate = t->approximate;
     l->driver_only_pct = l->calls ? 100.0 * (double)l->driver_only / (double)l->calls : NAN;
-    l->per_second =
-        p->window.wall_s > 0 ? (double)(l->calls + l->graph_launches) / p->window.wall_s : NAN;
+    l->per_second = (double)(l->calls + l->graph_launches) / gwa_counted_s(p);
     l->host_us_per_launch = gwa_hist_quantile(&t->cadence, 0.5) / 1e3;
     return 0;
 }

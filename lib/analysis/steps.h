@@ -64,7 +64,7 @@ int gwa_steps_find(struct gwa_steps *s);
 size_t gwa_steps_count(const struct gwa_steps *s);
 const struct gwa_step *gwa_steps_list(const struct gwa_steps *s);
 /* From the first step that is not warm-up to the end of the last step.
- * post: false where no steps were found. */
+ * post: false where no steps were found, or too doubtful ones to leave anything out. */
 bool gwa_steps_steady(const struct gwa_steps *s, int64_t *from, int64_t *to);
 
 /* The second pass, events in the same order; counts what the result holds per step.

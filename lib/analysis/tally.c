@@ -287,4 +287,6 @@ void gwa_tally_free(struct gwa_tally *t)
     gwa_attribution_free(t->attribution);
     gwa_durations_free(t->durations);
     gwa_ranges_free(&t->ranges);
+    gwa_ranges_free(&t->window);
+    gwa_steps_free(t->steps);
 }

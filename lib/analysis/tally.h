@@ -8,6 +8,7 @@
 #include "hist.h"
 #include "idle.h"
 #include "ranges.h"
+#include "steps.h"
 #include "timeline.h"
 
 #define GWA_APIS      65536u
@@ -63,9 +64,12 @@ struct gwa_device_tally {
 
 struct gwa_tally {
     struct gwt_trace *trace;
-    struct gwa_ranges ranges;
-    struct gwa_idle *idle;
+    struct gwa_ranges ranges; /* what counts are of */
+    struct gwa_ranges window; /* what times are of: part of it, once steps are known */
+    bool windowed;            /* it is less */
+    struct gwa_idle *idle;    /* of the window */
     struct gwa_durations *durations;
+    struct gwa_steps *steps;
     struct gwa_timeline *timeline;       /* NULL: the recording holds no samples */
     struct gwa_attribution *attribution; /* of its idle time */
     struct gwa_api_tally *apis;
@@ -84,6 +88,8 @@ int gwa_tally_event(struct gwa_tally *t, const struct gwt_event *e);
 void gwa_tally_held(struct gwa_tally *t, struct gwa_device_tally *d, int64_t until);
 void gwa_tally_free(struct gwa_tally *t);
 
+/* Seconds of the window that counts are of; NaN: none. */
+double gwa_counted_s(const struct gwa_process *p);
 /* A histogram of ns in us. */
 struct gwa_times gwa_times_us(const struct gwa_hist *h);
 

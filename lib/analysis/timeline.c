@@ -336,10 +336,16 @@ static void wait_for_event(struct gwa_timeline *t, const struct gwt_event *e, st
     gwa_timeline_mark_dirty(s);
 }
 
+double gwa_timeline_placed_ns(const struct gwa_timeline *t)
+{
+    return t->placed_ns;
+}
+
 int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e)
 {
     struct stream *s;
     int rc;
+    t->placed_ns = 0;
     if (e->t0_ns < -FARTHEST || e->t1_ns > FARTHEST)
         return 0;
     if (e->t1_ns > t->now)

@@ -85,6 +85,8 @@ int64_t gwa_timeline_settled(const struct gwa_timeline *t);
 
 /* Every event of the trace, in order. post: 0 or -ENOMEM. */
 int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e);
+/* Length of the operation that the last event submitted, ns; 0: none. */
+double gwa_timeline_placed_ns(const struct gwa_timeline *t);
 /* After the last. post: 0 or -ENOMEM. */
 int gwa_timeline_finish(struct gwa_timeline *t);
 

@@ -85,7 +85,8 @@ struct gwa_timeline {
     size_t shapes_count;
     bool launches_block;
     struct gwa_model model;
-    int64_t now; /* return of the event at hand */
+    int64_t now;           /* return of the event at hand */
+    double placed_ns;      /* length of what it submitted */
     struct stream *placed; /* holds the newest piece; NULL: where that belongs is said */
     gwa_on_idle *on_idle;
     void *on_idle_arg;

@@ -172,6 +172,7 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     s->end.error += (float)fmin(duration->error, GWA_LONGEST_NS);
     s->end.variance += (float)(spread * spread);
     s->engine = how->engine;
+    t->placed_ns = how->ns;
     how->inside = gwa_ranges_hold(t->ranges, e->t0_ns);
     if (how->inside)
         count(d, e, how, duration, p.start);

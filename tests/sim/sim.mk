@@ -135,6 +135,7 @@ sim_client_random      := libcudart.so.13
 sim_client_planted     := libcudart.so.13
 sim_client_model       := # dlopens the driver
 sim_client_demo_qlora  := libcudart.so.13 libc10_cuda.so libblas_sim.so
+sim_client_loops       := libcudart.so.13
 SIM_CLIENTS := $(patsubst sim_client_%,%,$(filter sim_client_%,$(.VARIABLES)))
 
 # $(1) client, $(2) source, $(3) version of the runtime

@@ -1,0 +1,298 @@
+/* The second pass: where each event belongs, and what each step holds.
+ *
+ * Recompute: a launch of a backward pass that, with the three before it, repeats four launches
+ * in a row of the same step's forward pass, shapes included. */
+#include "kinds.h"
+#include "steps_internal.h"
+
+#define GRAM          4u
+#define SEEN_SLOTS    65536u /* a forward pass of more distinct runs of launches is cut there */
+#define SEGMENT_LEAST 5u     /* launches; fewer in a row are alike by chance */
+#define SEGMENT_GAP   3u     /* others in between: still the same segment */
+
+struct seen {
+    uint32_t step; /* + 1; 0: never */
+    uint32_t hash;
+};
+
+struct gwa_recompute {
+    struct seen slots[SEEN_SLOTS];
+    uint32_t step, used;
+    uint32_t forward[GRAM], backward[GRAM]; /* the last launches, rings */
+    uint32_t forward_count, backward_count;
+    double waiting_ns[GRAM]; /* of the last launches that were not counted yet */
+    unsigned waiting;
+    uint32_t run, others; /* launches of the segment; others since */
+};
+
+void gwa_steps_place_free(struct gwa_steps *s)
+{
+    free(s->recompute);
+    s->recompute = NULL;
+}
+
+static uint32_t gram(const uint32_t *ring, uint32_t count)
+{
+    uint64_t h = 0;
+    for (unsigned i = 0; i < GRAM; i++)
+        h = gwa_poly_add(h, ring[(count - GRAM + i) % GRAM]);
+    return (uint32_t)gwa_mix(h);
+}
+
+static struct seen *slot_of(struct gwa_recompute *r, uint32_t hash)
+{
+    uint32_t i = hash % SEEN_SLOTS;
+    while (r->slots[i].step == r->step + 1 && r->slots[i].hash != hash)
+        i = (i + 1) % SEEN_SLOTS;
+    return &r->slots[i];
+}
+
+static void new_step(struct gwa_recompute *r, uint32_t step)
+{
+    r->step = step;
+    r->used = r->forward_count = r->backward_count = r->waiting = r->run = r->others = 0;
+}
+
+static void forward_launch(struct gwa_recompute *r, uint32_t signature)
+{
+    r->forward[r->forward_count++ % GRAM] = signature;
+    r->backward_count = r->waiting = r->run = 0;
+    if (r->forward_count < GRAM || r->used >= SEEN_SLOTS / 2)
+        return;
+    uint32_t hash = gram(r->forward, r->forward_count);
+    struct seen *slot = slot_of(r, hash);
+    r->used += slot->step != r->step + 1;
+    *slot = (struct seen){.step = r->step + 1, .hash = hash};
+}
+
+static bool backward_launch(struct gwa_recompute *r, uint32_t signature, double ns,
+                            struct gwa_step_row *row)
+{
+    r->backward[r->backward_count++ % GRAM] = signature;
+    bool repeats = false;
+    if (r->backward_count >= GRAM) {
+        uint32_t hash = gram(r->backward, r->backward_count);
+        repeats = slot_of(r, hash)->step == r->step + 1;
+    }
+    if (!repeats) {
+        r->waiting_ns[r->waiting++ % GRAM] = ns;
+        if (++r->others > SEGMENT_GAP)
+            r->run = 0;
+        return false;
+    }
+    /* With it, the launches before that made the four. */
+    unsigned before = r->waiting < GRAM - 1 ? r->waiting : GRAM - 1;
+    double sum = ns;
+    for (unsigned i = 0; i < before; i++)
+        sum += r->waiting_ns[(r->waiting - 1 - i) % GRAM];
+    uint32_t had = r->run;
+    r->run += before + 1;
+    r->waiting = r->others = 0;
+    if (had < SEGMENT_LEAST && r->run >= SEGMENT_LEAST)
+        row->segments++;
+    row->recompute_ns += (float)sum;
+    row->recompute_launches += before + 1;
+    return true;
+}
+
+/* ---- which step ------------------------------------------------------------------------------ */
+
+static bool inside(const struct gwa_step *step, int64_t t)
+{
+    return step->from <= t && t < step->to;
+}
+
+static uint32_t step_at(struct gwa_steps *s, int64_t t)
+{
+    size_t i = s->cursor;
+    if (i < s->count && inside(&s->list[i], t))
+        return (uint32_t)i;
+    size_t low = 0, high = s->count;
+    if (i < s->count && t >= s->list[i].to) {
+        low = i + 1;
+        if (low < s->count && inside(&s->list[low], t)) {
+            s->cursor = low;
+            return (uint32_t)low;
+        }
+    }
+    while (low < high) { /* the last that begins at or before t */
+        size_t middle = low + (high - low) / 2;
+        if (s->list[middle].from <= t)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || !inside(&s->list[low - 1], t))
+        return UINT32_MAX;
+    s->cursor = low - 1;
+    return (uint32_t)(low - 1);
+}
+
+static unsigned phase_of(const struct gwa_steps *s, uint32_t step,
+                         const struct gwa_steps_thread *thread, int64_t t)
+{
+    const struct gwa_found *f = &s->found[step];
+    if (f->kind == GWA_STEP_OTHER || !f->backwards)
+        return GWA_PHASE_OTHER;
+    if (thread->autograd)
+        return GWA_PHASE_BACKWARD;
+    return t < f->backward_end ? GWA_PHASE_FORWARD : GWA_PHASE_OPTIMIZER;
+}
+
+/* ---- counting ----------------------------------------------------------------------------------
+ */
+
+static int kernels_of_graph(struct gwa_steps *s, uint32_t id, uint32_t *out)
+{
+    int rc = gwa_grow((void **)&s->graph_kernels, &s->graph_kernels_count, id,
+                      sizeof(*s->graph_kernels));
+    *out = 0;
+    if (rc)
+        return rc == -ERANGE ? 0 : rc;
+    if (!s->graph_kernels[id]) {
+        struct gwt_graph_info info;
+        uint64_t sum = 0;
+        if (gwt_graph(s->trace, id, &info))
+            for (uint32_t i = 0; i < info.graph->items; i++)
+                sum += info.items[i].kind == GWT_LAUNCH ? info.items[i].count : 0;
+        s->graph_kernels[id] = (sum < UINT32_MAX - 1 ? (uint32_t)sum : UINT32_MAX - 2) + 1;
+    }
+    *out = s->graph_kernels[id] - 1;
+    return 0;
+}
+
+/* Hashes of what threads did, each in order, added up: threads may interleave as they like. */
+static void order(uint64_t *sum, uint64_t *hash, uint64_t what)
+{
+    if (*hash)
+        *sum -= gwa_mix(*hash);
+    *hash = gwa_poly_add(*hash, what) | 1;
+    *sum += gwa_mix(*hash);
+}
+
+static void count_copy(struct gwa_step_row *r, const struct gwt_event *e,
+                       struct gwa_steps_thread *t)
+{
+    unsigned direction = GWT_F_SUB(e->flags);
+    if (!e->value && e->arg <= 1)
+        return;
+    r->copies += e->arg;
+    if (direction == GWT_H2D)
+        r->h2d_bytes += e->value;
+    if (direction == GWT_D2H) {
+        r->d2h_bytes += e->value;
+        r->small_reads += e->value <= 8;
+    }
+    if (e->flags & GWT_F_PAGEABLE && (direction == GWT_H2D || direction == GWT_D2H))
+        r->pageable_bytes += e->value;
+    r->blocking_copies += gwa_waits_for_copy(e);
+    order(&r->names, &t->names, (uint64_t)direction << 32 | GWT_COPY);
+    order(&r->sizes, &t->sizes, e->value << 8 | direction);
+}
+
+static void count_launch(struct gwa_steps *s, struct gwa_step_row *r, const struct gwt_event *e,
+                         struct gwa_steps_thread *t, double gpu_ns, struct gwa_place *out)
+{
+    uint32_t sym = e->arg < s->syms_count ? s->syms[e->arg] : 0;
+    r->launches++;
+    r->kernels++;
+    order(&r->names, &t->names, sym);
+    order(&r->shapes, &t->shapes, e->arg);
+    if (out->phase == GWA_PHASE_BACKWARD)
+        out->recompute = backward_launch(s->recompute, e->arg, gpu_ns > 0 ? gpu_ns : 0, r);
+    else if (out->phase == GWA_PHASE_FORWARD)
+        forward_launch(s->recompute, e->arg);
+}
+
+static int count(struct gwa_steps *s, struct gwa_step_row *r, const struct gwt_event *e,
+                 struct gwa_steps_thread *t, double gpu_ns, struct gwa_place *out)
+{
+    uint32_t kernels;
+    int rc;
+    switch (e->kind) {
+    case GWT_LAUNCH:
+        count_launch(s, r, e, t, gpu_ns, out);
+        break;
+    case GWT_GRAPH_LAUNCH:
+        if ((rc = kernels_of_graph(s, e->arg, &kernels)))
+            return rc;
+        r->graph_launches++;
+        r->kernels += kernels;
+        order(&r->names, &t->names, (uint64_t)e->arg << 32 | GWT_GRAPH_LAUNCH);
+        break;
+    case GWT_COPY:
+        count_copy(r, e, t);
+        break;
+    case GWT_MEMSET:
+        order(&r->names, &t->names, (uint64_t)1 << 32 | GWT_MEMSET);
+        order(&r->sizes, &t->sizes, e->value << 8 | 0xff);
+        break;
+    case GWT_NCCL:
+        r->collectives++;
+        r->collective_bytes += e->value;
+        order(&r->names, &t->names, (uint64_t)e->api << 32 | GWT_NCCL);
+        break;
+    case GWT_SYNC:
+        r->syncs++;
+        break;
+    case GWT_ALLOC:
+        r->allocations++;
+        break;
+    case GWT_HOST_ALLOC:
+        r->host_allocations++;
+        break;
+    case GWT_FREE:
+        r->frees++;
+        break;
+    case GWT_CAPTURE:
+        r->captures += (e->flags & GWT_F_CLOSING) != 0;
+        break;
+    case GWT_MODULE_LOAD:
+        r->module_loads++;
+        break;
+    }
+    return 0;
+}
+
+static int begin_pass(struct gwa_steps *s)
+{
+    s->rows = calloc(s->count, sizeof(*s->rows));
+    s->recompute = calloc(1, sizeof(*s->recompute));
+    if (!s->rows || !s->recompute)
+        return -ENOMEM;
+    new_step(s->recompute, UINT32_MAX - 1);
+    return 0;
+}
+
+int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, double gpu_ns,
+                    struct gwa_place *out)
+{
+    *out = (struct gwa_place){.step = UINT32_MAX, .phase = GWA_PHASE_OTHER};
+    if (!s->count)
+        return 0;
+    int rc;
+    if (!s->rows && (rc = begin_pass(s)))
+        return rc;
+    out->step = step_at(s, e->t0_ns);
+    if (out->step == UINT32_MAX)
+        return 0;
+    struct gwa_steps_thread *t;
+    if ((rc = gwa_steps_thread(s, e->thread, &t)) || !t)
+        return rc;
+    if (t->step != out->step) {
+        t->step = out->step;
+        t->names = t->shapes = t->sizes = 0;
+    }
+    if (s->recompute->step != out->step)
+        new_step(s->recompute, out->step);
+    out->phase = (uint8_t)phase_of(s, out->step, t, e->t0_ns);
+    if (!gwa_executed(e) && e->kind != GWT_CAPTURE)
+        return 0;
+    struct gwa_step_row *r = &s->rows[out->step];
+    rc = count(s, r, e, t, gpu_ns, out);
+    if (e->kind == GWT_LAUNCH || e->kind == GWT_GRAPH_LAUNCH)
+        r->launched[out->phase]++;
+    if (gpu_ns > 0)
+        r->gpu_ns[out->phase] += (float)gpu_ns;
+    return rc;
+}
