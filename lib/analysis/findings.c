@@ -79,7 +79,7 @@ void gwa_evidence_text(struct gwa_draft *d, const char *key, const char *text)
 /* What was not measured is n/a. */
 static bool not_known(char b[GWA_NUMBER], double x)
 {
-    if (isfinite(x))
+    if (isfinite(x) && x >= 0)
         return false;
     strcpy(b, "n/a");
     return true;
@@ -88,7 +88,7 @@ static bool not_known(char b[GWA_NUMBER], double x)
 const char *gwa_pct_text(char b[GWA_NUMBER], double pct)
 {
     if (!not_known(b, pct))
-        snprintf(b, GWA_NUMBER, pct < 9.95 ? "%.1f %%" : "%.0f %%", pct);
+        snprintf(b, GWA_NUMBER, pct < 9.95 ? "%.1f %%" : "%.0f %%", pct < 100 ? pct : 100);
     return b;
 }
 
@@ -121,6 +121,18 @@ const char *gwa_count_text(char b[GWA_NUMBER], double count)
 {
     if (!not_known(b, count))
         snprintf(b, GWA_NUMBER, count < 9.95 && count != floor(count) ? "%.1f" : "%.0f", count);
+    return b;
+}
+
+const char *gwa_times_text(char b[GWA_NUMBER], double times)
+{
+    char n[GWA_NUMBER];
+    if (times >= 0.95 && times < 1.05)
+        strcpy(b, "once");
+    else if (times >= 1.95 && times < 2.05)
+        strcpy(b, "twice");
+    else
+        snprintf(b, GWA_NUMBER, "%.20s times", gwa_count_text(n, times));
     return b;
 }
 
@@ -190,6 +202,13 @@ static void settle(const struct gwa_view *v, const struct rule *r, struct gwa_dr
         d->rank = GWA_RANK_HINT;
 }
 
+/* Idle that takes work to be rid of, on a device that is used well: stop here. */
+static bool not_worth_it(const struct gwa_view *v, const struct rule *r, const struct gwa_draft *d)
+{
+    return r->rank == GWA_RANK_GAIN && d->rank == GWA_RANK_HINT && r->effort == GWA_EFFORT_WORK &&
+           v->work_pct >= GWA_HEALTHY_PCT && !isnan(d->f.bound_pct);
+}
+
 /* One finding of an id: of the device where it would free most. */
 static bool better(const struct gwa_draft *a, const struct gwa_draft *b)
 {
@@ -207,6 +226,7 @@ static int apply(struct drafts *all, const struct gwa_view *v, unsigned id)
     bool holds = r->holds(v, &d);
     if (holds)
         settle(v, r, &d);
+    holds = holds && !not_worth_it(v, r, &d);
     if (d.failed || !holds) {
         free_draft(&d);
         return d.failed ? -ENOMEM : 0;

@@ -22,7 +22,7 @@ bool gwa_rule_BLOCKING_MODE(const struct gwa_view *v, struct gwa_draft *f)
     const char *mode = gwt_fact(v->trace, "env.CUDA_LAUNCH_BLOCKING");
     if (!mode || !*mode || !strcmp(mode, "0"))
         return false;
-    WHAT("CUDA_LAUNCH_BLOCKING=%s: every launch waits until its kernel is done, so the device "
+    WHAT("CUDA_LAUNCH_BLOCKING=%s: every launch waits until its kernel is done, so the GPU "
          "idles while the host prepares the next",
          mode);
     if (v->timed) {
@@ -57,12 +57,12 @@ bool gwa_rule_CAPTURE_FAIL(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_api *capture = failing(v->p, true), *other = failing(v->p, false);
     if (!capture)
         return false;
-    WHAT("%llu stream captures failed (%s)", (unsigned long long)capture->failed, capture->name);
+    WHAT("A stream capture failed %s (%s)", TIMES((double)capture->failed), capture->name);
     gwa_evidence_text(f, "failed_call", capture->name);
     gwa_evidence(f, "failed", (double)capture->failed);
     if (other) {
-        WHAT("; %s also failed, %llu times, and may be the call that a capture does not allow",
-             other->name, (unsigned long long)other->failed);
+        WHAT("; %s also failed, %s, and may be the call that a capture does not allow", other->name,
+             TIMES((double)other->failed));
         gwa_evidence_text(f, "offending_call", other->name);
         WHERE("%s", other->name);
     } else {
@@ -102,13 +102,13 @@ void gwa_cite_reads(struct gwa_draft *f, const struct gwa_view *v, const struct 
 static const char *reading(double bytes)
 {
     if (bytes == 1)
-        return "one byte: a test (if on a tensor, isnan or isinf, end of text)";
+        return "one byte, as for if on a tensor, isnan or isinf, or the end of text";
     if (bytes == 2)
-        return "two bytes: .item() of a bf16 or fp16 value";
+        return "two bytes, as for .item() of a bf16 or fp16 value";
     if (bytes == 4)
-        return "four bytes: .item() of a loss, norm or scale";
+        return "four bytes, as for .item() of a loss, norm or scale";
     if (bytes == 8)
-        return "eight bytes: .item() of an integer or double";
+        return "eight bytes, as for .item() of an integer";
     return NULL;
 }
 
@@ -121,17 +121,22 @@ static double storm_level(const struct gwa_view *v, const struct gwa_reads *r)
                                                        : 0;
 }
 
+static void say_often(struct gwa_draft *f, const struct gwa_view *v, const struct gwa_reads *r)
+{
+    if (v->stepped)
+        WHAT("%s %s", TIMES(r->per_step), v->p->steps.by_token ? "for each token" : "in each step");
+    else
+        WHAT("%s", TIMES(r->count));
+}
+
 static void say_reads(struct gwa_draft *f, const struct gwa_view *v, const struct gwa_reads *r)
 {
     const char *what = r->top && r->top->bytes ? reading((double)r->top->bytes) : NULL;
-    if (v->stepped)
-        WHAT("%s times in each %s", COUNT(r->per_step), v->p->steps.by_token ? "token" : "step");
-    else
-        WHAT("%s times", COUNT(r->count));
-    WHAT(" the host waits for the device");
+    WHAT("The host waits for the GPU ");
+    say_often(f, v, r);
     if (what)
-        WHAT(" to read a value (%s)", what);
-    WHAT(" and lets its queue run empty: the device then idles, %s of the time.", PCT(r->pct));
+        WHAT(", to read a value (%s)", what);
+    WHAT(", and lets its queue run empty: the GPU then idles, %s of the time.", PCT(r->pct));
 }
 
 bool gwa_rule_SYNC_PER_STEP(const struct gwa_view *v, struct gwa_draft *f)
@@ -165,12 +170,9 @@ bool gwa_rule_SHAPE_SYNC(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_reads *r = &v->reads[GWA_FIND_SHAPE_SYNC];
     if (!r->top || !(r->pct >= GWA_MENTION_PCT))
         return false;
-    WHAT("The host waits for the size of a result, ");
-    if (v->stepped)
-        WHAT("%s times in each step", COUNT(r->per_step));
-    else
-        WHAT("%s times", COUNT(r->count));
-    WHAT(", before it can go on (%s read after a count or scan): the device then idles, %s of the "
+    WHAT("The host waits for the size of a result ");
+    say_often(f, v, r);
+    WHAT(", before it can go on (%s read after a count or scan): the GPU then idles, %s of the "
          "time.",
          BYTES((double)r->top->bytes), PCT(r->pct));
     gwa_cite_reads(f, v, r);
@@ -185,13 +187,9 @@ bool gwa_rule_DEVICE_SYNC(const struct gwa_view *v, struct gwa_draft *f)
     bool often = v->stepped ? r->per_step >= GWA_EVERY_STEP : r->count >= 3;
     if (!r->top || !often)
         return false;
-    if (v->stepped)
-        WHAT("%s times in each step", COUNT(r->per_step));
-    else
-        WHAT("%s times", COUNT(r->count));
-    WHAT(" the host waits until the whole device is done (%s); until the next launch arrives the "
-         "device idles, %s of the time.",
-         r->top->api, PCT(r->pct));
+    WHAT("The host waits until the whole GPU is done (%s), ", r->top->api);
+    say_often(f, v, r);
+    WHAT("; until the next launch arrives the GPU idles, %s of the time.", PCT(r->pct));
     gwa_cite_reads(f, v, r);
     return true;
 }
@@ -260,7 +258,7 @@ static void launch_remedy(const struct gwa_view *v, struct gwa_draft *f, unsigne
         REMEDY("For generation a static key-value cache is what makes that possible "
                "(cache_implementation=\"static\"). ");
     if (w->tiny_gemm.launches_pct >= NAMEABLE_PCT)
-        REMEDY("%s of the kernels are matrix products too small to fill the device: LoRA adapters "
+        REMEDY("%s of the kernels are matrix products too small to fill the GPU: LoRA adapters "
                "can be merged for inference (merge_and_unload()). ",
                PCT(w->tiny_gemm.launches_pct));
     if (w->dequantise.launches_pct >= 1)
@@ -280,7 +278,7 @@ bool gwa_rule_LAUNCH_BOUND(const struct gwa_view *v, struct gwa_draft *f)
     unsigned phase = launch_phase(v);
     if (!(pct >= GWA_MENTION_PCT))
         return false;
-    WHAT("The device ran out of work %s of the time because launches came too slowly", PCT(pct));
+    WHAT("The GPU ran out of work %s of the time because launches came too slowly", PCT(pct));
     if (l->host_us_per_launch > 0)
         WHAT(": one costs the host %s", MS(l->host_us_per_launch / 1e3));
     if (l->host_us_per_launch > 0 && each > 0)
@@ -314,8 +312,10 @@ bool gwa_rule_LAUNCH_BOUND(const struct gwa_view *v, struct gwa_draft *f)
 bool gwa_rule_SMALL_BATCH(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_device_memory *m = &v->d->memory;
-    double pct = launch_pct(v), below = v->d->small.below_sms.busy_pct;
-    bool waits = pct >= GWA_MATERIAL_PCT, hollow = below > 50;
+    /* the idle that launch-bound reports: n times the batch leaves 1/n of its launches */
+    double pct = launch_pct(v) * (1 - 1 / m->batch_multiplier);
+    double below = v->d->small.below_sms.busy_pct;
+    bool waits = pct >= GWA_MATERIAL_PCT && v->work_pct<GWA_HEALTHY_PCT, hollow = below> 50;
     if (!(m->batch_multiplier >= ROOM) || (!waits && !hollow))
         return false;
     WHAT("Memory has room for about %s times the batch (%s free of %s)", COUNT(m->batch_multiplier),
@@ -323,20 +323,19 @@ bool gwa_rule_SMALL_BATCH(const struct gwa_view *v, struct gwa_draft *f)
     if (waits)
         WHAT(", while launches come too slowly for the work in each");
     if (hollow)
-        WHAT(", while %s of the busy time is in kernels with fewer blocks than the device has SMs",
+        WHAT(", while %s of the busy time is in kernels with fewer blocks than the GPU has SMs",
              PCT(below));
     WHAT(".");
     REMEDY("Raise the batch, up to %s times by memory%s: the same launches then carry more work%s.",
            COUNT(m->batch_multiplier),
-           m->from_reserved ? " as far as no other process uses the device" : "",
+           m->from_reserved ? " as far as no other process uses the GPU" : "",
            v->passes >= 2 ? "; raise it before gradient accumulation, and accumulate less" : "");
     gwa_evidence(f, "batch_multiplier", m->batch_multiplier);
     gwa_evidence(f, "headroom_bytes", (double)m->headroom_bytes);
     gwa_evidence(f, "activation_bytes", (double)m->activation_bytes);
     gwa_evidence(f, "below_sms_busy_pct", below);
     gwa_evidence(f, "micro_batches", v->stepped ? v->p->steps.micro_batches : NAN);
-    /* the same idle that launch-bound reports: n times the batch leaves 1/n of its launches */
-    f->f.share_pct = f->f.bound_pct = waits ? pct * (1 - 1 / m->batch_multiplier) : NAN;
+    f->f.share_pct = f->f.bound_pct = waits ? pct : NAN;
     f->f.confidence = GWA_LOW;
     return true;
 }

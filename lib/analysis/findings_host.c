@@ -65,11 +65,11 @@ static void say_how_often(struct gwa_draft *f, const struct gwa_view *v, const s
     if (v->stepped && c->top->period > 1)
         WHAT(" every %u steps", c->top->period);
     else if (v->stepped && c->per_step >= 1.5)
-        WHAT(", %s times in each step", COUNT(c->per_step));
+        WHAT(", %s in each step", TIMES(c->per_step));
     else if (v->stepped && c->per_step >= GWA_EVERY_STEP)
         WHAT(" in each step");
     else
-        WHAT(", %s times", COUNT(c->count));
+        WHAT(", %s", TIMES(c->count));
 }
 
 /* ---- input ----------------------------------------------------------------------------- */
@@ -79,13 +79,13 @@ bool gwa_rule_INPUT_CPU(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = worth(v, GWA_FIND_INPUT_CPU);
     if (!c)
         return false;
-    WHAT("The device waited %s of the time while the thread that feeds it prepared input: %s",
+    WHAT("The GPU waited %s of the time while the thread that feeds it prepared input: %s",
          PCT(c->pct), MS(each_ms(c)));
     say_how_often(f, v, c);
     if (c->top->class == GWA_IDLE_HOST_BLOCKED)
         WHAT(", with %s cores busy in other threads of the process", COUNT(other_cores(c)));
     else if (!isnan(cpu_share(c)))
-        WHAT(", %.0f %% of it on the CPU", 100 * cpu_share(c));
+        WHAT(", %s of it on the CPU", PCT(100 * cpu_share(c)));
     if (c->top->class == GWA_IDLE_HOST_CPU && other_cores(c) > GWA_BUSY_CORES)
         WHAT(" (and %s more cores busy in other threads)", COUNT(other_cores(c)));
     WHAT(".");
@@ -98,7 +98,7 @@ bool gwa_rule_INPUT_WAIT(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = worth(v, GWA_FIND_INPUT_WAIT);
     if (!c)
         return false;
-    WHAT("The device waited %s of the time while the thread that feeds it waited for input, off "
+    WHAT("The GPU waited %s of the time while the thread that feeds it waited for input, off "
          "the CPU: %s",
          PCT(c->pct), MS(each_ms(c)));
     say_how_often(f, v, c);
@@ -112,7 +112,7 @@ bool gwa_rule_INPUT_PERIODIC(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = worth(v, GWA_FIND_INPUT_PERIODIC);
     if (!c)
         return false;
-    WHAT("Every %u steps the loop stops for input, %s each time; the device waited %s of the time "
+    WHAT("Every %u steps the loop stops for input, %s each time; the GPU waited %s of the time "
          "for it.",
          c->top->period, MS(each_ms(c)), PCT(c->pct));
     gwa_cite_claim(f, v, c);
@@ -124,8 +124,8 @@ bool gwa_rule_EPOCH_GAP(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = worth(v, GWA_FIND_EPOCH_GAP);
     if (!c)
         return false;
-    WHAT("Between runs of the loop (epochs) the device waited %s of the time, %s each.",
-         PCT(c->pct), MS(each_ms(c)));
+    WHAT("Between runs of the loop (epochs) the GPU waited %s of the time, %s each.", PCT(c->pct),
+         MS(each_ms(c)));
     gwa_cite_claim(f, v, c);
     return true;
 }
@@ -137,9 +137,9 @@ bool gwa_rule_COMPILE_STALL(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = worth(v, GWA_FIND_COMPILE_STALL);
     if (!c)
         return false;
-    WHAT("The loop stopped %s times, %s on average, for code that was then loaded as new kernels: "
-         "%s of the time.",
-         COUNT(c->count), MS(each_ms(c)), PCT(c->pct));
+    WHAT("The loop stopped %s, %s on average, for code that was then loaded as new kernels: %s of "
+         "the time.",
+         TIMES(c->count), MS(each_ms(c)), PCT(c->pct));
     gwa_cite_claim(f, v, c);
     gwa_evidence(f, "module_loads", (double)v->p->other.module_loads);
     return true;
@@ -154,7 +154,7 @@ bool gwa_rule_GRAPH_RERECORD(const struct gwa_view *v, struct gwa_draft *f)
     WHAT("%llu graphs were captured for %llu replays", (unsigned long long)o->captures,
          (unsigned long long)v->p->launches.graph_launches);
     if (c->top) {
-        WHAT("; capturing and what belongs to it left the device idle %s of the time", PCT(c->pct));
+        WHAT("; capturing and what belongs to it left the GPU idle %s of the time", PCT(c->pct));
         gwa_cite_claim(f, v, c);
     }
     WHAT(".");
@@ -171,9 +171,9 @@ bool gwa_rule_AUTOTUNE(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_reads *r = &v->reads[GWA_FIND_AUTOTUNE];
     if (!(c->pct + r->pct >= GWA_MENTION_PCT) || (!c->top && r->count < 3))
         return false;
-    WHAT("Kernels were timed and waited for within the loop %s times: the device was idle %s of "
+    WHAT("Kernels were timed and waited for within the loop %s: the GPU was idle %s of "
          "the time between such trials.",
-         COUNT(r->count + c->count), PCT(c->pct + r->pct));
+         TIMES(r->count + c->count), PCT(c->pct + r->pct));
     if (c->top)
         gwa_cite_claim(f, v, c);
     else
@@ -188,8 +188,8 @@ bool gwa_rule_MODULE_LOAD(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = worth(v, GWA_FIND_MODULE_LOAD);
     if (!c)
         return false;
-    WHAT("Loading kernels left the device idle %s of the time, %s times %s.", PCT(c->pct),
-         COUNT(c->count), MS(each_ms(c)));
+    WHAT("Loading kernels left the GPU idle %s of the time: %s, %s each.", PCT(c->pct),
+         TIMES(c->count), MS(each_ms(c)));
     gwa_cite_claim(f, v, c);
     gwa_evidence(f, "module_loads", (double)v->p->other.module_loads);
     return true;
@@ -219,7 +219,7 @@ bool gwa_rule_SAVE_STALL(const struct gwa_view *v, struct gwa_draft *f)
          BYTES(v->dumping ? (double)v->d->copies[GWT_D2H].bytes : c->bytes_to_host));
     if (v->stepped && period > 1)
         WHAT(", every %u steps", period);
-    WHAT(": the device did not compute %s of the time.", PCT(c->pct + copies));
+    WHAT(": the GPU did not compute %s of the time.", PCT(c->pct + copies));
     gwa_cite_claim(f, v, c);
     gwa_evidence(f, "d2h_bytes", c->bytes_to_host);
     if (v->stepped && c->top->period <= 1 && period > 1)
@@ -233,7 +233,7 @@ bool gwa_rule_EVAL_PHASE(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = worth(v, GWA_FIND_EVAL_PHASE);
     if (!c)
         return false;
-    WHAT("Outside the training steps, while forward passes ran without backward, the device was "
+    WHAT("Outside the training steps, while forward passes ran without backward, the GPU was "
          "idle %s of the time.",
          PCT(c->pct));
     gwa_cite_claim(f, v, c);
@@ -250,7 +250,7 @@ bool gwa_rule_LOG_STALL(const struct gwa_view *v, struct gwa_draft *f)
         return false;
     WHAT("After reading values the loop stopped for %s", MS(each_ms(c)));
     say_how_often(f, v, c);
-    WHAT("; the device waited %s of the time for it.", PCT(c->pct));
+    WHAT("; the GPU waited %s of the time for it.", PCT(c->pct));
     gwa_cite_claim(f, v, c);
     return true;
 }
@@ -263,8 +263,8 @@ bool gwa_rule_GIL(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = worth(v, GWA_FIND_GIL);
     if (!c)
         return false;
-    WHAT("The thread that feeds the device was off the CPU for %s, while another thread of the "
-         "process kept %s of a core busy: the device waited %s of the time.",
+    WHAT("The thread that feeds the GPU was off the CPU for %s, while another thread of the "
+         "process kept %s of a core busy: the GPU waited %s of the time.",
          MS(each_ms(c)), COUNT(other_cores(c)), PCT(c->pct));
     gwa_cite_claim(f, v, c);
     f->f.confidence = GWA_LOW; /* they coincide; no more is known */
@@ -277,9 +277,9 @@ bool gwa_rule_CPU_STARVED(const struct gwa_view *v, struct gwa_draft *f)
     const char *cpus = gwt_fact(v->trace, "cpus"), *omp = gwt_fact(v->trace, "env.OMP_NUM_THREADS");
     if (!c)
         return false;
-    WHAT("The thread that feeds the device was taken off the CPU %s times per section of %s and "
-         "got it for %.0f %% of them: the device waited %s of the time for that.",
-         COUNT(c->top->involuntary), MS(each_ms(c)), 100 * cpu_share(c), PCT(c->pct));
+    WHAT("The thread that feeds the GPU was taken off the CPU %s per section of %s and "
+         "got it for %s of them: the GPU waited %s of the time for that.",
+         TIMES(c->top->involuntary), MS(each_ms(c)), PCT(100 * cpu_share(c)), PCT(c->pct));
     gwa_cite_claim(f, v, c);
     gwa_evidence(f, "involuntary_switches_each", c->top->involuntary);
     gwa_evidence_text(f, "cpus", cpus);
@@ -293,7 +293,7 @@ bool gwa_rule_UNKNOWN_HOST_GAP(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = worth(v, GWA_FIND_UNKNOWN_HOST_GAP);
     if (!c)
         return false;
-    WHAT("The device waited %s of the time for the host, outside CUDA: %s", PCT(c->pct),
+    WHAT("The GPU waited %s of the time for the host, outside CUDA: %s", PCT(c->pct),
          MS(each_ms(c)));
     say_how_often(f, v, c);
     if (cpu_share(c) > 0.5)

@@ -120,10 +120,12 @@ const char *gwa_pct_text(char buffer[GWA_NUMBER], double pct);
 const char *gwa_bytes_text(char buffer[GWA_NUMBER], double bytes);
 const char *gwa_ms_text(char buffer[GWA_NUMBER], double ms);
 const char *gwa_count_text(char buffer[GWA_NUMBER], double count);
+const char *gwa_times_text(char buffer[GWA_NUMBER], double times); /* "once", "3 times" */
 #define PCT(v)   gwa_pct_text((char[GWA_NUMBER]){0}, v)
 #define BYTES(v) gwa_bytes_text((char[GWA_NUMBER]){0}, v)
 #define MS(v)    gwa_ms_text((char[GWA_NUMBER]){0}, v)
 #define COUNT(v) gwa_count_text((char[GWA_NUMBER]){0}, v)
+#define TIMES(v) gwa_times_text((char[GWA_NUMBER]){0}, v)
 
 /* Evidence and place common to all findings of host sections and of blocking calls. */
 void gwa_cite_claim(struct gwa_draft *d, const struct gwa_view *v, const struct gwa_claim *c);

@@ -13,6 +13,7 @@ bool gwa_rule_ALLOC_RETRY(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_device_memory *m = &v->d->memory;
     double pct = v->wall_ms > 0 ? 100 * m->retry_ms / v->wall_ms : NAN;
+    double idle = v->claims[GWA_FIND_ALLOC_CHURN].pct; /* its frees and allocations */
     if (!m->retries)
         return false;
     WHAT("%llu allocations failed for want of memory and succeeded after cached blocks had been "
@@ -21,7 +22,7 @@ bool gwa_rule_ALLOC_RETRY(const struct gwa_view *v, struct gwa_draft *f)
     if (pct > 0)
         WHAT(": %s of the time", PCT(pct));
     WHAT(".");
-    f->f.share_pct = f->f.bound_pct = pct;
+    f->f.share_pct = f->f.bound_pct = v->timed ? fmin(idle, pct) : NAN;
     if (m->retries < RETRIES && !(pct >= 1))
         f->rank = GWA_RANK_HINT;
     gwa_evidence(f, "retries", (double)m->retries);
@@ -46,8 +47,7 @@ bool gwa_rule_MEM_GROWTH(const struct gwa_view *v, struct gwa_draft *f)
     WHAT("Memory that is held between steps grows by %s in each step",
          BYTES(m->growth_bytes_per_step));
     if (m->steps_to_full >= 0)
-        WHAT("; at this rate the device is full after about %s more steps",
-             COUNT(m->steps_to_full));
+        WHAT("; at this rate the GPU is full after about %s more steps", COUNT(m->steps_to_full));
     WHAT(".");
     if (!(m->steps_to_full <= STEPS_MOST))
         f->rank = GWA_RANK_HINT;
@@ -65,14 +65,16 @@ bool gwa_rule_ALLOC_CHURN(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_claim *c = &v->claims[GWA_FIND_ALLOC_CHURN];
     const struct gwa_device_memory *m = &v->d->memory;
+    if (m->retries >= RETRIES) /* then it is what retries do */
+        return false;
     if (!(v->churning && m->allocs_per_step >= GWA_EVERY_STEP) && !(c->pct >= GWA_MENTION_PCT))
         return false;
-    WHAT("Device memory is allocated and freed while the loop runs");
+    WHAT("GPU memory is allocated and freed while the loop runs");
     if (m->allocs_per_step > 0 || m->frees_per_step > 0)
         WHAT(": %s allocations and %s frees in each step, %s", COUNT(m->allocs_per_step),
              COUNT(m->frees_per_step), MS(m->alloc_ms_per_step));
     if (c->top) {
-        WHAT("; the device waited %s of the time for it and what belongs to it", PCT(c->pct));
+        WHAT("; the GPU waited %s of the time for it and what belongs to it", PCT(c->pct));
         gwa_cite_claim(f, v, c);
     }
     WHAT(".");
@@ -92,9 +94,9 @@ bool gwa_rule_PIN_CHURN(const struct gwa_view *v, struct gwa_draft *f)
         return false;
     WHAT("Host memory is pinned anew while the loop runs");
     if (m->host_allocs_per_step > 0)
-        WHAT(", %s times in each step", COUNT(m->host_allocs_per_step));
+        WHAT(", %s in each step", TIMES(m->host_allocs_per_step));
     if (c->top) {
-        WHAT("; the device waited %s of the time for it", PCT(c->pct));
+        WHAT("; the GPU waited %s of the time for it", PCT(c->pct));
         gwa_cite_claim(f, v, c);
     }
     WHAT(".");
@@ -130,31 +132,40 @@ static struct moved moved(const struct gwa_device *d, unsigned direction, bool p
     return m;
 }
 
-static double per_step(const struct gwa_view *v, double total)
-{
-    return v->p->steps.all ? total / (double)v->p->steps.all : NAN;
-}
-
 static void cite_moved(struct gwa_draft *f, const struct gwa_view *v, const struct moved *m)
 {
     gwa_evidence(f, "copies", m->calls);
     gwa_evidence(f, "bytes", m->bytes);
-    gwa_evidence(f, "bytes_per_step", per_step(v, m->bytes));
+    gwa_evidence(f, "h2d_bytes_per_step", v->stepped ? v->p->steps.h2d_bytes.median : NAN);
     gwa_evidence(f, "gb_per_s", m->busy_ms > 0 ? m->bytes / m->busy_ms / 1e6 : NAN);
     gwa_evidence(f, "in_calls_ms", m->blocking_ms > 0 ? m->blocking_ms : NAN);
     gwa_evidence(f, "exposed_ms", m->exposed_ms);
 }
 
+/* The line that waits for a copy to the device. */
+static void place_copy(const struct gwa_view *v, struct gwa_draft *f)
+{
+    const struct gwa_drain *most = NULL;
+    for (size_t i = 0; i < v->d->drains_count; i++) {
+        const struct gwa_drain *r = &v->d->drains[i];
+        if (!r->bytes && r->python && (!most || r->waited_ms > most->waited_ms))
+            most = r;
+    }
+    if (most)
+        WHERE("%s", most->python);
+}
+
 bool gwa_rule_H2D_PAGEABLE(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_claim *c = &v->claims[GWA_FIND_H2D_PAGEABLE];
+    const struct gwa_step_summary *s = &v->p->steps;
     struct moved m = moved(v->d, GWT_H2D, true);
     double pct = v->timed ? 100 * m.exposed_ms / v->wall_ms + c->pct : 0;
     if (!v->timed || v->offloading || !(m.calls > 0) || m.bytes <= m.calls * GWA_SMALL_COPY ||
         !(pct >= GWA_MENTION_PCT))
         return false;
-    WHAT("%s", BYTES(v->stepped ? per_step(v, m.bytes) : m.bytes));
-    WHAT("%s copied to the device from pageable memory, %s a call; nothing computed meanwhile "
+    WHAT("%s", BYTES(v->stepped ? fmin(s->h2d_bytes.median, s->pageable_bytes.median) : m.bytes));
+    WHAT("%s copied to the GPU from pageable memory, %s a call; nothing computed meanwhile "
          "for %s of the time",
          v->stepped ? " a step are" : " were", BYTES(m.bytes / m.calls), PCT(pct));
     if (m.blocking_ms > 0)
@@ -162,6 +173,8 @@ bool gwa_rule_H2D_PAGEABLE(const struct gwa_view *v, struct gwa_draft *f)
     WHAT(".");
     if (c->top)
         gwa_cite_claim(f, v, c);
+    else
+        place_copy(v, f);
     cite_moved(f, v, &m);
     f->f.share_pct = f->f.bound_pct = pct;
     f->f.confidence = GWA_HIGH;
@@ -175,15 +188,15 @@ bool gwa_rule_OFFLOAD(const struct gwa_view *v, struct gwa_draft *f)
     double pct = v->timed ? 100 * (in.exposed_ms + out.exposed_ms) / v->wall_ms + c->pct : 0;
     if (!v->offloading || !(pct >= GWA_MENTION_PCT))
         return false;
-    WHAT("%s to the device and %s to the host%s, in copies of %s on average",
+    WHAT("%s to the GPU and %s to the host%s, in copies of %s on average",
          BYTES(v->stepped ? v->p->steps.h2d_bytes.median : in.bytes),
          BYTES(v->stepped ? v->p->steps.d2h_bytes.median : out.bytes),
          v->stepped ? " in each step" : "", BYTES(in.bytes / in.calls));
     if (in.busy_ms > 0)
-        WHAT(" at %.1f GB/s", in.bytes / in.busy_ms / 1e6);
+        WHAT(" at %.3g GB/s", in.bytes / in.busy_ms / 1e6);
     if (in.bytes > 0 && in.pageable > in.bytes / 2)
         WHAT(", from pageable memory");
-    WHAT(": weights, gradients or optimizer state, not a batch. The device computed nothing "
+    WHAT(": weights, gradients or optimizer state, not a batch. The GPU computed nothing "
          "meanwhile for %s of the time.",
          PCT(pct));
     if (c->top)

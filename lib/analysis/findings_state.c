@@ -42,7 +42,7 @@ bool gwa_rule_GPU_BOUND(const struct gwa_view *v, struct gwa_draft *f)
     if (!v->timed || vague(v) ||
         !(v->work_pct >= GWA_BOUND_PCT || (full && v->work_pct >= GWA_HEALTHY_PCT)))
         return false;
-    WHAT("The device computes %s of the time", PCT(v->work_pct));
+    WHAT("The GPU computes %s of the time", PCT(v->work_pct));
     if (d->kernels_count && d->kernels[0].name && d->kernels[0].busy_pct > 0)
         WHAT("; %s of that is one kernel, %.60s%s", PCT(d->kernels[0].busy_pct), d->kernels[0].name,
              strlen(d->kernels[0].name) > 60 ? "..." : "");
@@ -61,8 +61,7 @@ bool gwa_rule_HEALTHY(const struct gwa_view *v, struct gwa_draft *f)
     if (!v->timed || vague(v) || v->any_gain || memory_pct(v) > GWA_MEMORY_FULL_PCT ||
         !(v->work_pct >= GWA_HEALTHY_PCT && v->work_pct < GWA_BOUND_PCT))
         return false;
-    WHAT("The device computes %s of the time, and nothing cheap is left to gain.",
-         PCT(v->work_pct));
+    WHAT("The GPU computes %s of the time, and nothing cheap is left to gain.", PCT(v->work_pct));
     cite_state(f, v);
     f->f.confidence = GWA_MEDIUM;
     return true;
@@ -86,23 +85,25 @@ bool gwa_rule_INCONCLUSIVE(const struct gwa_view *v, struct gwa_draft *f)
         REMEDY("Record again with GPUWAIT_FULL=block and enough disk space (GPUWAIT_MAX), and let "
                "the process end.");
     } else if (!v->d->kernels_executed) {
-        WHAT("No kernel ran on a device while this was recorded.");
-        REMEDY("See `gpuwait doctor`, and record a run that uses the device.");
+        WHAT("No kernel ran on a GPU while this was recorded.");
+        REMEDY("See `gpuwait doctor`, and record a run that uses the GPU.");
     } else if (!v->timed) {
-        WHAT("How long operations take on the device was not measured");
+        WHAT("How long operations take on the GPU was not measured");
         if (t->method && t->provable_idle_pct > 0)
             WHAT("; by the calls alone it was idle at least %s of the time",
                  PCT(t->provable_idle_pct));
         WHAT(".");
         REMEDY("Record again with GPUWAIT_GPU_TIMING=auto, for longer.");
     } else if (vague(v)) {
-        WHAT("The device was busy between %s and %s of the time: too few operations were timed to "
+        WHAT("The GPU was busy between %s and %s of the time: too few operations were timed to "
              "say more.",
              PCT(t->busy_low_pct), PCT(t->busy_high_pct));
         REMEDY("Record for longer, or time more operations: GPUWAIT_GPU_TIMING=2.");
     } else if (v->work_pct < GWA_HEALTHY_PCT && !v->any_gain) {
-        WHAT("The device is idle %s of the time, for no cause that stands out.", PCT(t->idle_pct));
-        REMEDY("Record more steps; name them with an NVTX range and use --steps.");
+        bool classed = !isnan(t->idle[GWA_IDLE_LAUNCH]);
+        WHAT("The GPU does not compute %s of the time, %s.", PCT(100 - v->work_pct),
+             classed ? "for no cause that stands out" : "and the recording does not show why");
+        REMEDY("Record more steps of the loop, and mark them with an NVTX range.");
     } else {
         return false;
     }

@@ -49,20 +49,26 @@ static bool rare(const struct gwa_site *s)
 
 /* ---- what goes on in the loop as a whole ----------------------------------------------- */
 
-/* Weights, gradients or optimizer state are many tensors, each worth more than its latency; a
- * batch is a few. */
+/* Weights, gradients or optimizer state are many tensors, each worth more than its latency, and
+ * together a good part of what stays on the device; a batch is a few. */
 #define MANY_COPIES 16.0
+#define GOOD_PART   0.05
+/* Without steps: a batch is held whole beside what is computed from it, a weight is one of many. */
+#define ONE_OF_MANY 0.25
 
 static bool is_offloading(const struct gwa_process *p, const struct gwa_device *d)
 {
     const struct gwa_step_summary *s = &p->steps;
+    double held = (double)d->memory.peak_allocated_bytes; /* -1: not known */
+    double stays = d->memory.baseline_bytes >= 0 ? (double)d->memory.baseline_bytes : held;
     if (s->count)
         return s->copies.median >= MANY_COPIES * (s->micro_batches > 1 ? s->micro_batches : 1) &&
-               (s->h2d_bytes.median + s->d2h_bytes.median) / s->copies.median > GWA_SMALL_COPY &&
-               s->h2d_bytes.median >= s->d2h_bytes.median / 2;
-    uint64_t calls = d->copies[GWT_H2D].calls, bytes = d->copies[GWT_H2D].bytes;
-    return (double)calls >= MANY_COPIES && (double)bytes > (double)calls * GWA_SMALL_COPY &&
-           d->memory.peak_allocated_bytes >= 0 && bytes > (uint64_t)d->memory.peak_allocated_bytes;
+               s->h2d_bytes.median + s->d2h_bytes.median > GWA_SMALL_COPY * s->copies.median &&
+               s->h2d_bytes.median >= s->d2h_bytes.median / 2 &&
+               s->h2d_bytes.median > GOOD_PART * stays;
+    double calls = (double)d->copies[GWT_H2D].calls, bytes = (double)d->copies[GWT_H2D].bytes;
+    return calls >= MANY_COPIES && bytes > calls * GWA_SMALL_COPY && held > 0 && bytes > held &&
+           bytes < calls * ONE_OF_MANY * held;
 }
 
 /* Each graph is replayed a few times only before the next is captured. */
@@ -132,7 +138,7 @@ static enum gwa_finding_id input_owner(const struct gwa_view *v, const struct gw
 {
     if (long_beside_steps(v, s))
         return GWA_FIND_EPOCH_GAP;
-    if (s->period > 1 && s->period <= GWA_WORKERS_MOST)
+    if (s->class == GWA_IDLE_HOST_BLOCKED && s->period > 1 && s->period <= GWA_WORKERS_MOST)
         return GWA_FIND_INPUT_PERIODIC;
     /* blocked, while other threads of the process work for it: a pool inside a call */
     bool pool = s->class == GWA_IDLE_HOST_BLOCKED && s->other_cores > GWA_BUSY_CORES;
@@ -217,7 +223,7 @@ static void claim(struct gwa_view *v, enum gwa_finding_id id, const struct gwa_s
 {
     struct gwa_claim *c = &v->claims[id];
     double idle = s->idle_ms * share, count = (double)s->count;
-    if (!(idle > 0))
+    if (!(idle > 0) || !(s->host_ms >= 0))
         return;
     c->idle_ms += idle;
     c->pct += 100 * idle / v->wall_ms;
@@ -278,8 +284,10 @@ static enum gwa_finding_id drain_owner(const struct gwa_view *v, const struct gw
         (gwa_named(r->kernel, words_tuned) || gwa_named(r->kernel, gwa_gemm_names)))
         return GWA_FIND_AUTOTUNE;
     bool big = (double)r->bytes > GWA_SMALL_COPY;
-    if (big && (v->offloading || !(r->per_step >= GWA_EVERY_STEP)))
+    if (big && (v->offloading || v->dumping || !(r->per_step >= GWA_EVERY_STEP)))
         return GWA_FIND_NONE; /* saving or offloading: their sites tell */
+    if (r->pageable && v->dumping)
+        return GWA_FIND_NONE; /* a small tensor among those saved; .item() reads to pinned memory */
     if (!r->bytes && gwa_named(r->api, words_copy) && v->offloading)
         return GWA_FIND_NONE;
     if (r->bytes >= 4 && !big && gwa_named(r->kernel, words_shape))
@@ -381,7 +389,8 @@ void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const stru
         .pinning = m->host_allocs_per_step >= GWA_EVERY_STEP,
     };
     v->timed = d->time.method && !strcmp(d->time.method, "sampled") && d->window.wall_s > 0 &&
-               !isnan(d->time.idle_pct);
+               isfinite(d->time.idle_pct + d->time.compute_pct + d->time.exposed_comm_pct +
+                        d->time.exposed_copy_pct);
     if (!v->timed)
         return;
     v->busy_pct = 100 - d->time.idle_pct;
