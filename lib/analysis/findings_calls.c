@@ -3,6 +3,7 @@
 #include "small.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- modes ----------------------------------------------------------------------------- */
@@ -123,7 +124,9 @@ static double storm_level(const struct gwa_view *v, const struct gwa_reads *r)
 
 static void say_often(struct gwa_draft *f, const struct gwa_view *v, const struct gwa_reads *r)
 {
-    if (v->stepped)
+    if (v->stepped && r->per_step < 0.95)
+        WHAT("in most %s", v->p->steps.by_token ? "tokens" : "steps");
+    else if (v->stepped)
         WHAT("%s %s", TIMES(r->per_step), v->p->steps.by_token ? "for each token" : "in each step");
     else
         WHAT("%s", TIMES(r->count));
@@ -258,16 +261,16 @@ static void launch_remedy(const struct gwa_view *v, struct gwa_draft *f, unsigne
         REMEDY("For generation a static key-value cache is what makes that possible "
                "(cache_implementation=\"static\"). ");
     if (w->tiny_gemm.launches_pct >= NAMEABLE_PCT)
-        REMEDY("%s of the kernels are matrix products too small to fill the GPU: LoRA adapters "
-               "can be merged for inference (merge_and_unload()). ",
-               PCT(w->tiny_gemm.launches_pct));
+        REMEDY("%s of the kernels are matrix products too small to fill the GPU; %s. ",
+               PCT(w->tiny_gemm.launches_pct),
+               s->count && s->backward_pct > 0
+                   ? "if they are LoRA's, adapt fewer modules or fuse them with the compiler"
+                   : "if they are LoRA's, merge the adapters: merge_and_unload()");
     if (w->dequantise.launches_pct >= 1)
-        REMEDY("%s of the kernels only dequantise weights%s%s: 8- or 16-bit weights avoid them "
+        REMEDY("%s of the kernels only dequantise weights%s%s; 8- or 16-bit weights avoid them "
                "where memory allows. ",
                PCT(w->dequantise.launches_pct), w->dequantise.busy_pct > 0 ? ", of busy time " : "",
                w->dequantise.busy_pct > 0 ? PCT(w->dequantise.busy_pct) : "");
-    if (v->d->memory.batch_multiplier >= 2)
-        REMEDY("A larger batch spreads the same launches over more work.");
 }
 
 bool gwa_rule_LAUNCH_BOUND(const struct gwa_view *v, struct gwa_draft *f)
@@ -306,6 +309,18 @@ bool gwa_rule_LAUNCH_BOUND(const struct gwa_view *v, struct gwa_draft *f)
     return true;
 }
 
+/* Beyond, a batch that small says little of what a large one needs. */
+#define MULTIPLIER_MOST 64.0
+
+static const char *multiplier_text(char b[GWA_NUMBER + 16], double multiplier)
+{
+    char n[GWA_NUMBER];
+    bool most = multiplier > MULTIPLIER_MOST;
+    snprintf(b, GWA_NUMBER + 16, "%s %s", most ? "more than" : "about",
+             gwa_count_text(n, most ? MULTIPLIER_MOST : multiplier));
+    return b;
+}
+
 /* Twice the batch, at least, or it is not worth a word. */
 #define ROOM 2.0
 
@@ -318,7 +333,7 @@ bool gwa_rule_SMALL_BATCH(const struct gwa_view *v, struct gwa_draft *f)
     bool waits = pct >= GWA_MATERIAL_PCT && v->work_pct<GWA_HEALTHY_PCT, hollow = below> 50;
     if (!(m->batch_multiplier >= ROOM) || (!waits && !hollow))
         return false;
-    WHAT("Memory has room for about %s times the batch (%s free of %s)", COUNT(m->batch_multiplier),
+    WHAT("Memory has room for %s times the batch (%s free of %s)", COUNT(m->batch_multiplier),
          BYTES((double)m->headroom_bytes), BYTES((double)v->d->memory_bytes));
     if (waits)
         WHAT(", while launches come too slowly for the work in each");
@@ -326,8 +341,8 @@ bool gwa_rule_SMALL_BATCH(const struct gwa_view *v, struct gwa_draft *f)
         WHAT(", while %s of the busy time is in kernels with fewer blocks than the GPU has SMs",
              PCT(below));
     WHAT(".");
-    REMEDY("Raise the batch, up to %s times by memory%s: the same launches then carry more work%s.",
-           COUNT(m->batch_multiplier),
+    REMEDY("Raise the batch, by memory up to %s times%s: the same launches then carry more work%s.",
+           multiplier_text((char[GWA_NUMBER + 16]){0}, m->batch_multiplier),
            m->from_reserved ? " as far as no other process uses the GPU" : "",
            v->passes >= 2 ? "; raise it before gradient accumulation, and accumulate less" : "");
     gwa_evidence(f, "batch_multiplier", m->batch_multiplier);

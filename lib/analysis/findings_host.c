@@ -82,11 +82,11 @@ bool gwa_rule_INPUT_CPU(const struct gwa_view *v, struct gwa_draft *f)
     WHAT("The GPU waited %s of the time while the thread that feeds it prepared input: %s",
          PCT(c->pct), MS(each_ms(c)));
     say_how_often(f, v, c);
-    if (c->top->class == GWA_IDLE_HOST_BLOCKED)
+    if (!(cpu_share(c) >= 0.5) && other_cores(c) > GWA_BUSY_CORES)
         WHAT(", with %s cores busy in other threads of the process", COUNT(other_cores(c)));
     else if (!isnan(cpu_share(c)))
         WHAT(", %s of it on the CPU", PCT(100 * cpu_share(c)));
-    if (c->top->class == GWA_IDLE_HOST_CPU && other_cores(c) > GWA_BUSY_CORES)
+    if (cpu_share(c) >= 0.5 && other_cores(c) > GWA_BUSY_CORES)
         WHAT(" (and %s more cores busy in other threads)", COUNT(other_cores(c)));
     WHAT(".");
     gwa_cite_claim(f, v, c);
@@ -301,6 +301,8 @@ bool gwa_rule_UNKNOWN_HOST_GAP(const struct gwa_view *v, struct gwa_draft *f)
     else if (cpu_share(c) <= 0.5)
         WHAT(", waiting");
     WHAT(".");
+    if (c->top->before_h2d)
+        WHAT(" It ends with a copy to the GPU, as loading input does.");
     gwa_cite_claim(f, v, c);
     f->f.confidence = GWA_LOW;
     return true;

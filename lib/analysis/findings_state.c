@@ -44,8 +44,8 @@ bool gwa_rule_GPU_BOUND(const struct gwa_view *v, struct gwa_draft *f)
         return false;
     WHAT("The GPU computes %s of the time", PCT(v->work_pct));
     if (d->kernels_count && d->kernels[0].name && d->kernels[0].busy_pct > 0)
-        WHAT("; %s of that is one kernel, %.60s%s", PCT(d->kernels[0].busy_pct), d->kernels[0].name,
-             strlen(d->kernels[0].name) > 60 ? "..." : "");
+        WHAT("; one kernel (%.60s%s) takes %s of that", d->kernels[0].name,
+             strlen(d->kernels[0].name) > 60 ? "..." : "", PCT(d->kernels[0].busy_pct));
     if (full)
         WHAT("; %s of its memory was in use at the peak", PCT(memory_pct(v)));
     WHAT(".");

@@ -400,7 +400,6 @@ static void few_cores(struct scene *s, bool cured)
     flow(s, GWA_PHASE_FORWARD, 4, 4);
     struct gwa_site *g = section(s, cured ? 10 : 40, 1, cured ? 0.99 : 0.3, LAUNCH, COPY);
     g->involuntary = cured ? 0 : 12;
-    g->class = GWA_IDLE_HOST_CPU;
     fact(s, "cpus", "2");
 }
 

@@ -121,9 +121,19 @@ static void helpers_are_named(void **state)
     const char *remedy = s.p.findings[0].remedy;
     assert_non_null(strstr(remedy, "fused=True"));
     assert_non_null(strstr(remedy, "dequantise"));
-    assert_non_null(strstr(remedy, "merge_and_unload"));
+    assert_non_null(strstr(remedy, "adapt fewer modules")); /* in training none can be merged */
+    assert_null(strstr(remedy, "merge_and_unload"));
     assert_null(strstr(remedy, "Steps are identical"));
     assert_string_equal(s.p.findings[0].where, "optimizer");
+    scene_end(&s);
+
+    scene_begin(&s, 1);
+    s.d.sites_count = 0;
+    flow(&s, GWA_PHASE_FORWARD, 20, 40);
+    s.d.small.tiny_gemm = (struct gwa_share){40, 10};
+    s.p.steps.backward_pct = 0;
+    run();
+    assert_non_null(strstr(s.p.findings[0].remedy, "merge_and_unload"));
     scene_end(&s);
 }
 
@@ -319,7 +329,7 @@ static void two_devices(void **state)
     static struct scene other;
     (void)state;
     scene_begin(&other, 1);
-    section(&other, 60, 1, 0.99, LAUNCH, COPY);
+    section(&other, 60, 1, 1, LAUNCH, COPY);
     other.d.kernels_executed /= 10;
     scene_begin(&s, 1);
     section(&s, 10, 1, 0.99, LAUNCH, COPY);

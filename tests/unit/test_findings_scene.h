@@ -42,6 +42,7 @@ struct scene {
     struct gwa_transfer transfers[SCENE_MAX];
     struct gwa_kernel kernels[SCENE_MAX];
     struct gwa_api apis[SCENE_MAX];
+    size_t second[SCENE_MAX], seconds; /* second rows of sections, by index */
     double scale, wall_ms;
 };
 
@@ -122,20 +123,36 @@ static struct gwa_site *site(struct scene *s, unsigned class, double pct, double
     return new;
 }
 
-/* A section of the host outside CUDA, between two calls. */
+/* A section of the host outside CUDA, between two calls. As the attribution does it: two rows,
+ * what was computed and what was waited, with the figures of the whole; returned for amending is
+ * the first, which scene_find() copies to the second. */
 static struct gwa_site *section(struct scene *s, double pct, double per_step, double cpu,
                                 const char *after, const char *before)
 {
-    struct gwa_site *new =
-        site(s, cpu > 0.5 ? GWA_IDLE_HOST_CPU : GWA_IDLE_HOST_BLOCKED, pct, per_step);
-    new->cpu_share = cpu;
-    new->other_cores = 0.02;
-    new->involuntary = 0;
-    new->after = after;
-    new->before = before;
-    new->before_h2d = !strcmp(before, "cudaMemcpyAsync");
-    new->position = GWA_SITE_STEP_EDGE;
-    return new;
+    struct gwa_site *first = site(s, GWA_IDLE_HOST_CPU, pct * cpu, per_step);
+    struct gwa_site *second = site(s, GWA_IDLE_HOST_BLOCKED, pct * (1 - cpu), per_step);
+    first->host_ms = pct / 100 * s->wall_ms;
+    first->cpu_share = cpu;
+    first->other_cores = 0.02;
+    first->involuntary = 0;
+    first->after = after;
+    first->before = before;
+    first->before_h2d = !strcmp(before, "cudaMemcpyAsync");
+    first->position = GWA_SITE_STEP_EDGE;
+    s->second[s->seconds++] = (size_t)(second - s->sites);
+    return first;
+}
+
+static void amend_seconds(struct scene *s)
+{
+    for (size_t i = 0; i < s->seconds; i++) {
+        struct gwa_site *second = &s->sites[s->second[i]];
+        double idle_ms = second->idle_ms;
+        *second = second[-1];
+        second->class = GWA_IDLE_HOST_BLOCKED;
+        second->idle_ms = idle_ms;
+    }
+    s->seconds = 0;
 }
 
 static struct gwa_drain *drain(struct scene *s, const char *api, double bytes, double per_step,
@@ -289,7 +306,7 @@ static void scene_begin(struct scene *s, double scale)
 
 static void scene_find(struct scene *s)
 {
-    /* the reader of a scene gets sites and drains as the analysis orders them: most idle first */
+    amend_seconds(s);
     assert_int_equal(gwa_find(&s->trace, &s->p), 0);
 }
 
