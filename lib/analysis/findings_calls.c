@@ -328,12 +328,14 @@ bool gwa_rule_SMALL_BATCH(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_device_memory *m = &v->d->memory;
     /* the idle that launch-bound reports: n times the batch leaves 1/n of its launches */
-    double pct = launch_pct(v) * (1 - 1 / m->batch_multiplier);
+    double pct = launch_pct(v) * (1 - 1 / fmin(m->batch_multiplier, MULTIPLIER_MOST));
     double below = v->d->small.below_sms.busy_pct;
+    char many[GWA_NUMBER + 16];
     bool waits = pct >= GWA_MATERIAL_PCT && v->work_pct<GWA_HEALTHY_PCT, hollow = below> 50;
     if (!(m->batch_multiplier >= ROOM) || (!waits && !hollow))
         return false;
-    WHAT("Memory has room for %s times the batch (%s free of %s)", COUNT(m->batch_multiplier),
+    multiplier_text(many, m->batch_multiplier);
+    WHAT("Memory has room for %s times the batch (%s free of %s)", many,
          BYTES((double)m->headroom_bytes), BYTES((double)v->d->memory_bytes));
     if (waits)
         WHAT(", while launches come too slowly for the work in each");
@@ -341,9 +343,9 @@ bool gwa_rule_SMALL_BATCH(const struct gwa_view *v, struct gwa_draft *f)
         WHAT(", while %s of the busy time is in kernels with fewer blocks than the GPU has SMs",
              PCT(below));
     WHAT(".");
-    REMEDY("Raise the batch, by memory up to %s times%s: the same launches then carry more work%s.",
-           multiplier_text((char[GWA_NUMBER + 16]){0}, m->batch_multiplier),
-           m->from_reserved ? " as far as no other process uses the GPU" : "",
+    REMEDY("Raise the batch, by memory to %s times what it is%s: the same launches then carry more "
+           "work%s.",
+           many, m->from_reserved ? " if no other process uses the GPU" : "",
            v->passes >= 2 ? "; raise it before gradient accumulation, and accumulate less" : "");
     gwa_evidence(f, "batch_multiplier", m->batch_multiplier);
     gwa_evidence(f, "headroom_bytes", (double)m->headroom_bytes);
