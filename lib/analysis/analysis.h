@@ -212,16 +212,29 @@ struct gwa_idle_gap {
 /* Where a site lies in its step. */
 enum gwa_site_position { GWA_SITE_INSIDE, GWA_SITE_STEP_EDGE, GWA_SITE_OUTSIDE_STEPS };
 
+/* Where idle of class `launch` comes from. */
+enum gwa_launch_origin {
+    GWA_LAUNCH_CALL,   /* inside the submitting call, or on the way from it to the device */
+    GWA_LAUNCH_QUEUED, /* what came next was there already: between two operations' work */
+    GWA_LAUNCH_GRAPH,  /* between the nodes of a graph */
+    GWA_LAUNCH_ORIGINS
+};
+
 /* Host activity that left the device idle, folded over its recurrences: same class, calls
- * around it, phase and Python line. `dispatch` and `launch` are folded by phase alone. */
+ * around it and phase. `dispatch` and `launch` are folded by phase alone (and by origin).
+ * What exceeds the table's room is folded by class alone, without calls. A section that was
+ * partly on the CPU is in two rows, `host_cpu` and `host_blocked`, with the idle of each. */
 struct gwa_site {
     uint8_t class;      /* enum gwa_idle_class */
+    uint8_t origin;     /* LAUNCH: enum gwa_launch_origin */
     uint8_t phase;      /* enum gwa_phase */
     uint8_t position;   /* enum gwa_site_position */
     bool before_h2d;    /* what ends it is, or soon leads to, a copy to the device */
+    bool unusual;       /* over four times as long as is usual between the same calls */
     const char *api;    /* the call it was inside; NULL: outside calls */
-    const char *after;  /* the call before; NULL: none */
-    const char *before; /* the call that ended it */
+    const char *after;  /* outside calls: the one before; NULL: none */
+    const char *before; /* outside calls: the one that ended it */
+    const char *reason; /* UNKNOWN: why; else NULL */
     uint64_t count;
     double idle_ms;     /* of the device, in it */
     double host_ms;     /* its whole length */
@@ -231,12 +244,12 @@ struct gwa_site {
     double per_step;    /* occurrences per steady step; NaN without steps */
     unsigned period;    /* it recurs every so many steps; 0: not regularly; 1: in every step */
     uint64_t d2h_bytes, h2d_bytes; /* moved by the copies right before and after it, all together */
-    const char *python;            /* "file.py:12 function"; NULL */
+    const char *python;            /* "file.py:12 function", the most frequent line; NULL */
 };
 
 /* Blocking calls that emptied the queue, folded by call, size read and kernel before. */
 struct gwa_drain {
-    const char *api;
+    const char *api;    /* NULL: those that exceed the table's room, together */
     const char *kernel; /* name of the last kernel before, demangled; NULL */
     uint64_t bytes;     /* of the copy to the host that it waited for; 0: none */
     bool pageable;

@@ -324,7 +324,7 @@ static int find_what_if(struct gwa_process *p, const struct gwa_view *v)
         return 0;
     what_if(p, "graph-replay",
             "the launches of each step were one replay of a graph (where steps are identical)",
-            t->idle[GWA_IDLE_LAUNCH] + t->idle[GWA_IDLE_DISPATCH]);
+            t->idle[GWA_IDLE_LAUNCH] + t->idle[GWA_IDLE_DISPATCH] - v->in_graphs_pct);
     what_if(p, "no-host-gaps", "the host took no time outside CUDA beyond 1 ms at once",
             t->idle[GWA_IDLE_HOST_CPU] + t->idle[GWA_IDLE_HOST_BLOCKED]);
     what_if(p, "copies-overlapped", "copies came from pinned memory and beside kernels",

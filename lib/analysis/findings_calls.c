@@ -8,14 +8,10 @@
 
 /* ---- modes ----------------------------------------------------------------------------- */
 
-static double flow_pct(const struct gwa_view *v)
+static double blocked_pct(const struct gwa_view *v)
 {
-    const double *idle = v->d->time.idle;
-    double sum = 0;
-    for (unsigned i = 0; i < GWA_IDLE_CLASS_COUNT; i++)
-        if ((i == GWA_IDLE_LAUNCH || i == GWA_IDLE_DISPATCH || i == GWA_IDLE_SYNC) && idle[i] > 0)
-            sum += idle[i];
-    return sum;
+    double sync = v->d->time.idle[GWA_IDLE_SYNC];
+    return v->flow_pct + (sync > 0 ? sync : 0);
 }
 
 bool gwa_rule_BLOCKING_MODE(const struct gwa_view *v, struct gwa_draft *f)
@@ -27,9 +23,9 @@ bool gwa_rule_BLOCKING_MODE(const struct gwa_view *v, struct gwa_draft *f)
          "idles while the host prepares the next",
          mode);
     if (v->timed) {
-        f->f.share_pct = f->f.bound_pct = flow_pct(v);
-        WHAT(" (%s of the time, between launches)", PCT(flow_pct(v)));
-        gwa_evidence(f, "idle_pct", flow_pct(v));
+        f->f.share_pct = f->f.bound_pct = blocked_pct(v);
+        WHAT(" (%s of the time, between launches)", PCT(blocked_pct(v)));
+        gwa_evidence(f, "idle_pct", blocked_pct(v));
     }
     WHAT(".");
     gwa_evidence_text(f, "CUDA_LAUNCH_BLOCKING", mode);
@@ -202,12 +198,7 @@ bool gwa_rule_DEVICE_SYNC(const struct gwa_view *v, struct gwa_draft *f)
 /* Waiting for single launches, without what blocking calls brought about. */
 static double launch_pct(const struct gwa_view *v)
 {
-    if (!v->timed)
-        return 0;
-    const double *idle = v->d->time.idle;
-    double flow = (idle[GWA_IDLE_LAUNCH] > 0 ? idle[GWA_IDLE_LAUNCH] : 0) +
-                  (idle[GWA_IDLE_DISPATCH] > 0 ? idle[GWA_IDLE_DISPATCH] : 0);
-    return flow > v->drained_launch_pct ? flow - v->drained_launch_pct : 0;
+    return v->flow_pct > v->drained_launch_pct ? v->flow_pct - v->drained_launch_pct : 0;
 }
 
 /* The phase in which most of it happens; OTHER where none stands out. */
@@ -217,7 +208,8 @@ static unsigned launch_phase(const struct gwa_view *v)
     unsigned most = GWA_PHASE_OTHER;
     for (size_t i = 0; i < v->d->sites_count; i++) {
         const struct gwa_site *s = &v->d->sites[i];
-        bool flow = s->class == GWA_IDLE_LAUNCH || s->class == GWA_IDLE_DISPATCH;
+        bool flow = (s->class == GWA_IDLE_LAUNCH && s->origin == GWA_LAUNCH_CALL) ||
+                    s->class == GWA_IDLE_DISPATCH;
         if (!flow || s->phase >= GWA_PHASE_COUNT || !(s->idle_ms > 0))
             continue;
         ms[s->phase] += s->idle_ms;

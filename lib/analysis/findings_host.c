@@ -197,21 +197,10 @@ bool gwa_rule_MODULE_LOAD(const struct gwa_view *v, struct gwa_draft *f)
 
 /* ---- saving, evaluating, logging ------------------------------------------------------------ */
 
-static double exposed_pct(const struct gwa_view *v, unsigned direction)
-{
-    double ms = 0;
-    for (size_t i = 0; i < v->d->transfers_count; i++) {
-        const struct gwa_transfer *t = &v->d->transfers[i];
-        if (t->direction == direction && t->busy_ms > 0 && t->exposed_pct > 0)
-            ms += t->busy_ms * t->exposed_pct / 100;
-    }
-    return 100 * ms / v->wall_ms;
-}
-
 bool gwa_rule_SAVE_STALL(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_claim *c = &v->claims[GWA_FIND_SAVE_STALL];
-    double copies = v->timed && v->dumping ? exposed_pct(v, GWT_D2H) : 0;
+    double copies = v->dumping ? gwa_exposed_pct(v, GWT_D2H, false) : 0;
     unsigned period = c->top && c->top->period > 1 ? c->top->period : v->p->steps.unusual_period;
     if (!c->top || !(c->pct + copies >= GWA_MENTION_PCT))
         return false;

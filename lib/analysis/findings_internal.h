@@ -72,12 +72,14 @@ struct gwa_view {
     const struct gwa_process *p;
     const struct gwa_device *d;
     double wall_ms;
-    bool timed;      /* idle and its classes are known */
-    bool stepped;    /* steps were found */
-    double busy_pct; /* NaN */
-    double work_pct; /* of that, computing: what well used means; NaN */
-    double passes;   /* micro-batches per step, at least 1 */
-    double lost;     /* share of events */
+    bool timed;           /* idle and its classes are known */
+    bool stepped;         /* steps were found */
+    double busy_pct;      /* NaN */
+    double work_pct;      /* of that, computing: what well used means; NaN */
+    double flow_pct;      /* idle of launches that came late, and of the framework between them */
+    double in_graphs_pct; /* idle between the nodes of graphs */
+    double passes;        /* micro-batches per step, at least 1 */
+    double lost;          /* share of events */
     bool offloading, dumping, churning, pinning, recording;
     struct gwa_claim claims[GWA_FINDING_IDS];
     struct gwa_reads reads[GWA_FINDING_IDS]; /* of SYNC_*, SHAPE_SYNC, DEVICE_SYNC, AUTOTUNE */
@@ -87,6 +89,10 @@ struct gwa_view {
 
 void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const struct gwa_process *p,
                    const struct gwa_device *d);
+
+/* Wall time in which copies of this direction ran and no kernel did. Transfers count over the
+ * whole recording, so they only divide what the window has. */
+double gwa_exposed_pct(const struct gwa_view *v, unsigned direction, bool pageable_only);
 
 /* ---- writing a finding ---- */
 

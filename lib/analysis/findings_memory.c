@@ -12,7 +12,8 @@
 bool gwa_rule_ALLOC_RETRY(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_device_memory *m = &v->d->memory;
-    double pct = v->wall_ms > 0 ? 100 * m->retry_ms / v->wall_ms : NAN;
+    double wall_ms = v->p->window.wall_s * 1e3; /* retries count over all of it */
+    double pct = wall_ms > 0 ? 100 * m->retry_ms / wall_ms : NAN;
     double idle = v->claims[GWA_FIND_ALLOC_CHURN].pct; /* its frees and allocations */
     if (!m->retries)
         return false;
@@ -160,7 +161,7 @@ bool gwa_rule_H2D_PAGEABLE(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = &v->claims[GWA_FIND_H2D_PAGEABLE];
     const struct gwa_step_summary *s = &v->p->steps;
     struct moved m = moved(v->d, GWT_H2D, true);
-    double pct = v->timed ? 100 * m.exposed_ms / v->wall_ms + c->pct : 0;
+    double pct = gwa_exposed_pct(v, GWT_H2D, true) + c->pct;
     if (!v->timed || v->offloading || !(m.calls > 0) || m.bytes <= m.calls * GWA_SMALL_COPY ||
         !(pct >= GWA_MENTION_PCT))
         return false;
@@ -185,7 +186,7 @@ bool gwa_rule_OFFLOAD(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_claim *c = &v->claims[GWA_FIND_OFFLOAD];
     struct moved in = moved(v->d, GWT_H2D, false), out = moved(v->d, GWT_D2H, false);
-    double pct = v->timed ? 100 * (in.exposed_ms + out.exposed_ms) / v->wall_ms + c->pct : 0;
+    double pct = gwa_exposed_pct(v, GWT_H2D, false) + gwa_exposed_pct(v, GWT_D2H, false) + c->pct;
     if (!v->offloading || !(pct >= GWA_MENTION_PCT))
         return false;
     WHAT("%s to the GPU and %s to the host%s, in copies of %s on average",

@@ -31,6 +31,11 @@ static const char *const words_shape[] = {"cub::", "nonzero", NULL};
 static const char *const words_tuned[] = {"conv",  "cudnn",    "triton", "fprop", "dgrad",
                                           "wgrad", "winograd", "fft",    NULL};
 
+static double at_least_0(double x)
+{
+    return x > 0 ? x : 0;
+}
+
 static bool calls_of(const struct gwa_site *s, const char *const *words)
 {
     return gwa_named(s->api, words) || gwa_named(s->before, words) || gwa_named(s->after, words);
@@ -56,8 +61,9 @@ static bool same(const char *a, const char *b)
 static bool same_section(const struct gwa_site *a, const struct gwa_site *b)
 {
     return a->count == b->count && a->phase == b->phase && a->position == b->position &&
-           a->before_h2d == b->before_h2d && a->host_ms <= b->host_ms && a->host_ms >= b->host_ms &&
-           same(a->after, b->after) && same(a->before, b->before) && same(a->api, b->api);
+           a->before_h2d == b->before_h2d && a->unusual == b->unusual && a->host_ms <= b->host_ms &&
+           a->host_ms >= b->host_ms && same(a->after, b->after) && same(a->before, b->before) &&
+           same(a->api, b->api);
 }
 
 static bool rare(const struct gwa_site *s)
@@ -212,7 +218,8 @@ static enum gwa_finding_id copy_owner(const struct gwa_view *v, const struct gwa
 static enum gwa_finding_id site_owner(const struct gwa_view *v, const struct gwa_site *s)
 {
     switch (s->class) {
-    case GWA_IDLE_LAUNCH:
+    case GWA_IDLE_LAUNCH: /* between operations that were queued, or of one graph, none is late */
+        return s->origin == GWA_LAUNCH_CALL ? GWA_FIND_LAUNCH_BOUND : GWA_FIND_NONE;
     case GWA_IDLE_DISPATCH:
         return GWA_FIND_LAUNCH_BOUND;
     case GWA_IDLE_HOST_CPU:
@@ -272,6 +279,24 @@ static bool starved(const struct gwa_site *s)
         !s->count)
         return false;
     return s->involuntary >= 1 && s->involuntary * SLICE_MS >= s->host_ms / (double)s->count;
+}
+
+/* Idle of launches that came late, and of the framework between them. */
+static void sum_flow(struct gwa_view *v)
+{
+    const double *idle = v->d->time.idle;
+    double queued = 0;
+    for (size_t i = 0; i < v->d->sites_count; i++) {
+        const struct gwa_site *s = &v->d->sites[i];
+        if (s->class != GWA_IDLE_LAUNCH || !(s->idle_ms > 0))
+            continue;
+        if (s->origin == GWA_LAUNCH_GRAPH)
+            v->in_graphs_pct += 100 * s->idle_ms / v->wall_ms;
+        else if (s->origin == GWA_LAUNCH_QUEUED)
+            queued += 100 * s->idle_ms / v->wall_ms;
+    }
+    v->flow_pct = at_least_0(idle[GWA_IDLE_LAUNCH] - v->in_graphs_pct - queued) +
+                  at_least_0(idle[GWA_IDLE_DISPATCH]);
 }
 
 static void claim_sites(struct gwa_view *v)
@@ -355,17 +380,12 @@ static void read_drain(struct gwa_view *v, const struct gwa_drain *r, double sha
         out->top = r;
 }
 
-static double at_least_0(double x)
-{
-    return x > 0 ? x : 0;
-}
-
 /* After a drained queue the device idles until the next launch arrives. Of that, what reading
  * less would free is what is not a section with a cause of its own. */
 static void claim_drains(struct gwa_view *v)
 {
     const struct gwa_time *t = &v->d->time;
-    double flow = at_least_0(t->idle[GWA_IDLE_LAUNCH]) + at_least_0(t->idle[GWA_IDLE_DISPATCH]);
+    double flow = v->flow_pct;
     double brief =
         flow + at_least_0(t->idle[GWA_IDLE_SYNC]) + v->claims[GWA_FIND_SYNC_PER_STEP].pct;
     double all = 0;
@@ -386,6 +406,19 @@ static void claim_drains(struct gwa_view *v)
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
+
+double gwa_exposed_pct(const struct gwa_view *v, unsigned direction, bool pageable_only)
+{
+    double ms = 0, all = 0;
+    for (size_t i = 0; i < v->d->transfers_count; i++) {
+        const struct gwa_transfer *t = &v->d->transfers[i];
+        double exposed = at_least_0(t->busy_ms) * at_least_0(t->exposed_pct) / 100;
+        all += exposed;
+        if (t->direction == direction && (!pageable_only || t->memory == GWA_MEM_PAGEABLE))
+            ms += exposed;
+    }
+    return v->timed && all > 0 ? at_least_0(v->d->time.exposed_copy_pct) * ms / all : 0;
+}
 
 void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const struct gwa_process *p,
                    const struct gwa_device *d)
@@ -414,6 +447,7 @@ void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const stru
         return;
     v->busy_pct = 100 - d->time.idle_pct;
     v->work_pct = d->time.compute_pct;
+    sum_flow(v);
     claim_sites(v);
     claim_drains(v);
 }

@@ -108,6 +108,24 @@ static void a_larger_batch(void **state)
     scene_end(&s);
 }
 
+/* Between operations that are queued, or inside graphs, the device idles too; no launch is late. */
+static void gaps_of_a_full_queue(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    s.d.sites_count = 0;
+    flow(&s, GWA_PHASE_FORWARD, 1, 0.5);
+    site(&s, GWA_IDLE_LAUNCH, 12, 500)->origin = GWA_LAUNCH_GRAPH;
+    site(&s, GWA_IDLE_LAUNCH, 9, 500)->origin = GWA_LAUNCH_QUEUED;
+    run();
+    assert_int_equal(scene_place(&s, "launch-bound"), -1);
+    assert_string_equal(s.p.findings[0].id, "healthy");
+    /* a graph could still bring operations that are queued closer, but not its own nodes */
+    assert_string_equal(s.p.what_if[0].id, "graph-replay");
+    assert_true(fabs(s.p.what_if[0].bound_pct - 10.5) < 1e-9);
+    scene_end(&s);
+}
+
 static void helpers_are_named(void **state)
 {
     (void)state;
@@ -488,6 +506,7 @@ int main(void)
         cmocka_unit_test(recompute_is_a_hint),
         cmocka_unit_test(a_larger_batch),
         cmocka_unit_test(helpers_are_named),
+        cmocka_unit_test(gaps_of_a_full_queue),
         cmocka_unit_test(order),
         cmocka_unit_test(nothing_is_promised_twice),
         cmocka_unit_test(nothing_is_known),
