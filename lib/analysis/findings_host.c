@@ -28,6 +28,8 @@ static double other_cores(const struct gwa_claim *c)
 static void place(struct gwa_draft *f, const struct gwa_site *s)
 {
     const char *phase = gwa_phase_text(s->phase);
+    if (f->where.s) /* the rule knows better */
+        return;
     if (s->python) {
         WHERE("%s", s->python);
         return;
@@ -202,7 +204,7 @@ bool gwa_rule_SAVE_STALL(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = &v->claims[GWA_FIND_SAVE_STALL];
     double copies = v->dumping ? gwa_exposed_pct(v, GWT_D2H, false) : 0;
     unsigned period = c->top && c->top->period > 1 ? c->top->period : v->p->steps.unusual_period;
-    if (!c->top || !(c->pct + copies >= GWA_MENTION_PCT))
+    if (!c->top || !(c->pct >= GWA_MENTION_PCT))
         return false;
     WHAT("The loop stopped to copy %s to the host and deal with it",
          BYTES(v->dumping ? (double)v->d->copies[GWT_D2H].bytes : c->bytes_to_host));

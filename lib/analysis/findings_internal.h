@@ -22,8 +22,8 @@ enum gwa_effort { GWA_EFFORT_CHEAP, GWA_EFFORT_WORK };
 /* Below, idle of one cause is not told from the timeline's own error: single classes of gaps
  * came out within 1.6 points of a full trace. */
 #define GWA_MENTION_PCT 2.0
-/* Worth changing a program for. */
-#define GWA_MATERIAL_PCT 5.0
+/* Worth changing a program for: twice that error. */
+#define GWA_MATERIAL_PCT 3.0
 /* From here on the device is used well, and what takes work is not worth it ... */
 #define GWA_HEALTHY_PCT 75.0
 /* ... and from here on it is the limit. */
@@ -61,7 +61,7 @@ struct gwa_claim {
 
 /* Blocking calls of one kind. */
 struct gwa_reads {
-    double pct; /* of wall time: idle that they brought about, without sections named otherwise */
+    double pct; /* of wall time: idle that they brought about, see claim_drains() */
     double count, per_step, waited_ms;
     double in_backward; /* of `count` */
     const struct gwa_drain *top;

@@ -1,5 +1,6 @@
 /* Findings on memory, copies and communication. */
 #include "findings_internal.h"
+#include "small.h"
 
 #include <math.h>
 
@@ -62,6 +63,20 @@ bool gwa_rule_MEM_GROWTH(const struct gwa_view *v, struct gwa_draft *f)
 
 /* ---- allocating --------------------------------------------------------------------------- */
 
+/* Memory is allocated wherever it is needed next; what frees it is the line to change. */
+static const char *line_that_frees(const struct gwa_device *d)
+{
+    static const char *const frees[] = {"Free", "MemUnmap", "MemRelease", NULL};
+    const struct gwa_site *most = NULL;
+    for (size_t i = 0; i < d->sites_count; i++) {
+        const struct gwa_site *s = &d->sites[i];
+        if (s->python && (gwa_named(s->api, frees) || gwa_named(s->before, frees)) &&
+            (!most || s->idle_ms > most->idle_ms))
+            most = s;
+    }
+    return most ? most->python : NULL;
+}
+
 bool gwa_rule_ALLOC_CHURN(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_claim *c = &v->claims[GWA_FIND_ALLOC_CHURN];
@@ -76,6 +91,8 @@ bool gwa_rule_ALLOC_CHURN(const struct gwa_view *v, struct gwa_draft *f)
              COUNT(m->frees_per_step), MS(m->alloc_ms_per_step));
     if (c->top) {
         WHAT("; the GPU waited %s of the time for it and what belongs to it", PCT(c->pct));
+        if (line_that_frees(v->d))
+            WHERE("%s", line_that_frees(v->d));
         gwa_cite_claim(f, v, c);
     }
     WHAT(".");

@@ -77,19 +77,24 @@ static bool rare(const struct gwa_site *s)
  * together a good part of what stays on the device; a batch is a few. */
 #define MANY_COPIES 16.0
 #define GOOD_PART   0.05
+/* Or a good deal of it goes both ways, in whatever number of copies. */
+#define BOTH_WAYS 0.25
 /* Without steps: a batch is held whole beside what is computed from it, a weight is one of many. */
-#define ONE_OF_MANY 0.25
+#define ONE_OF_MANY 0.1
 
 static bool is_offloading(const struct gwa_process *p, const struct gwa_device *d)
 {
     const struct gwa_step_summary *s = &p->steps;
     double held = (double)d->memory.peak_allocated_bytes; /* -1: not known */
     double stays = d->memory.baseline_bytes >= 0 ? (double)d->memory.baseline_bytes : held;
+    double in = s->h2d_bytes.median, out = s->d2h_bytes.median;
+    double passes = s->micro_batches > 1 ? s->micro_batches : 1;
+    if (s->count && in > BOTH_WAYS * stays && out > BOTH_WAYS * stays && in + out > GWA_SMALL_COPY)
+        return true;
     if (s->count)
-        return s->copies.median >= MANY_COPIES * (s->micro_batches > 1 ? s->micro_batches : 1) &&
-               s->h2d_bytes.median + s->d2h_bytes.median > GWA_SMALL_COPY * s->copies.median &&
-               s->h2d_bytes.median >= s->d2h_bytes.median / 2 &&
-               s->h2d_bytes.median > GOOD_PART * stays;
+        return s->copies.median >= MANY_COPIES * passes &&
+               in + out > GWA_SMALL_COPY * s->copies.median && in >= out / 2 &&
+               in > GOOD_PART * stays;
     double calls = (double)d->copies[GWT_H2D].calls, bytes = (double)d->copies[GWT_H2D].bytes;
     return calls >= MANY_COPIES && bytes > calls * GWA_SMALL_COPY && held > 0 && bytes > held &&
            bytes < calls * ONE_OF_MANY * held;
@@ -97,13 +102,21 @@ static bool is_offloading(const struct gwa_process *p, const struct gwa_device *
 
 /* Each graph is replayed a few times only before the next is captured. */
 #define REPLAYS 5.0
+/* A warm-up captures a few. */
+#define CAPTURES 3.0
 
-static bool is_recording(const struct gwa_process *p)
+static bool is_recording(const struct gwa_process *p, const struct gwa_device *d)
 {
     if (p->steps.count && p->steps.captures.median >= 1)
         return true;
-    /* a warm-up captures a few; more are captured as long as inputs change */
-    return p->other.captures >= 3 &&
+    /* in the even part of the loop */
+    for (size_t i = 0; i < d->sites_count && p->steps.count; i++) {
+        const struct gwa_site *s = &d->sites[i];
+        if (s->class == GWA_IDLE_LOAD && gwa_named(s->api, words_capture) &&
+            s->per_step * (double)p->steps.count >= CAPTURES)
+            return true;
+    }
+    return !p->steps.count && (double)p->other.captures >= CAPTURES &&
            (double)p->launches.graph_launches < REPLAYS * (double)p->other.captures;
 }
 
@@ -145,7 +158,7 @@ static bool after_rare_read(const struct gwa_view *v, const struct gwa_site *s)
 static bool is_saving(const struct gwa_view *v, const struct gwa_site *s)
 {
     double out = per_occurrence((double)s->d2h_bytes, s);
-    if (gwa_named(s->python, words_save))
+    if (out > 0 && gwa_named(s->python, words_save))
         return true;
     if (out > GWA_SMALL_COPY)
         return rare(s) || v->dumping;
@@ -173,8 +186,8 @@ static enum gwa_finding_id host_owner(const struct gwa_view *v, const struct gwa
 {
     bool inside = !v->stepped || s->per_step > 0; /* of the even part of the loop */
 
-    if (v->recording && (calls_of(s, words_capture) || calls_of(s, words_load) ||
-                         gwa_named(s->python, words_compile)))
+    /* what comes with a capture (compiling, collecting garbage, emptying the cache) is as rare */
+    if (v->recording && (calls_of(s, words_capture) || calls_of(s, words_load) || rare(s)))
         return GWA_FIND_GRAPH_RERECORD;
     if (gwa_named(s->python, words_autotune))
         return GWA_FIND_AUTOTUNE;
@@ -226,6 +239,8 @@ static enum gwa_finding_id site_owner(const struct gwa_view *v, const struct gwa
     case GWA_IDLE_HOST_BLOCKED:
         return host_owner(v, s);
     case GWA_IDLE_ALLOC:
+        if (v->recording && rare(s))
+            return GWA_FIND_GRAPH_RERECORD;
         return gwa_named(s->api, words_host_memory) ? GWA_FIND_PIN_CHURN : GWA_FIND_ALLOC_CHURN;
     case GWA_IDLE_LOAD:
         if (v->recording || gwa_named(s->api, words_capture))
@@ -380,15 +395,18 @@ static void read_drain(struct gwa_view *v, const struct gwa_drain *r, double sha
         out->top = r;
 }
 
-/* After a drained queue the device idles until the next launch arrives. Of that, what reading
- * less would free is what is not a section with a cause of its own. */
+/* What blocking calls cost. After a drained queue the device idles until the next launch
+ * arrives; of that gap, what is not a section with a cause of its own is theirs. But then the
+ * host is no longer ahead, and launches may come late for a while: without waiting, a step takes
+ * as long as the host needs for it, or the device, so that up to the time waited is won, out of
+ * the idle of late launches. */
 static void claim_drains(struct gwa_view *v)
 {
     const struct gwa_time *t = &v->d->time;
     double flow = v->flow_pct;
     double brief =
         flow + at_least_0(t->idle[GWA_IDLE_SYNC]) + v->claims[GWA_FIND_SYNC_PER_STEP].pct;
-    double all = 0;
+    double drained = 0, waited = 0;
     for (size_t i = 0; i < v->d->drains_count; i++) {
         const struct gwa_drain *r = &v->d->drains[i];
         double total = idle_after(v->d, r->api);
@@ -396,13 +414,15 @@ static void claim_drains(struct gwa_view *v)
         if (total > 0 && r->idle_ms > 0)
             read_drain(v, r, own / total);
     }
-    for (unsigned i = 0; i < GWA_FINDING_IDS; i++)
-        all += v->reads[i].pct;
-    double fit = all > brief ? brief / all : 1;
-    for (unsigned i = 0; i < GWA_FINDING_IDS; i++)
-        v->reads[i].pct *= fit;
-    if (brief > 0)
-        v->drained_launch_pct = all * fit * flow / brief;
+    for (unsigned i = 0; i < GWA_FINDING_IDS; i++) {
+        drained += v->reads[i].pct;
+        waited += 100 * v->reads[i].waited_ms / v->wall_ms;
+    }
+    double cost = fmin(brief, fmax(drained, waited));
+    for (unsigned i = 0; i < GWA_FINDING_IDS && drained > 0; i++)
+        v->reads[i].pct *= cost / drained;
+    if (drained > 0 && brief > 0)
+        v->drained_launch_pct = cost * flow / brief;
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -436,7 +456,7 @@ void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const stru
         .lost = lost_share(p),
         .offloading = is_offloading(p, d),
         .dumping = is_dumping(p, d),
-        .recording = is_recording(p),
+        .recording = is_recording(p, d),
         .churning = m->frees_per_step >= GWA_EVERY_STEP,
         .pinning = m->host_allocs_per_step >= GWA_EVERY_STEP,
     };

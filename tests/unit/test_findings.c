@@ -126,19 +126,35 @@ static void optimizer_on_the_host(struct scene *s, bool cured)
     drain(s, SYNC, 8 * MIB * s->scale, 120, 50)->pageable = true;
 }
 
+/* The same with few parameters: as many bytes both ways as stay on the device. */
+static void few_parameters_on_the_host(struct scene *s, bool cured)
+{
+    flow(s, GWA_PHASE_FORWARD, 3, 4);
+    if (cured)
+        return;
+    s->d.memory.baseline_bytes = (int64_t)(200 * MIB * s->scale);
+    copies(s, GWT_D2H, GWA_MEM_PAGEABLE, 6, 32 * MIB, 12);
+    copies(s, GWT_H2D, GWA_MEM_PAGEABLE, 6, 32 * MIB, 12);
+    struct gwa_site *g = section(s, 45, 1, 0.9, SYNC, COPY);
+    g->d2h_bytes = g->h2d_bytes = (uint64_t)(STEADY * 32 * MIB * s->scale);
+}
+
 /* ---- blocking calls ------------------------------------------------------------------------- */
 
-/* loss.item() twice in a step of 10 ms, and a table of 4 KiB uploaded. */
+/* loss.item() twice in a step of 10 ms, and a table of 4 KiB uploaded. The host waits half of the
+ * time, then starts on an empty queue: the first gap is short, but many late launches follow. */
 static void reads_each_step(struct scene *s, bool cured)
 {
     if (cured) { /* once in 20 steps */
         drain(s, SYNC, 4, 0.05, 0.2);
         return;
     }
-    flow(s, GWA_PHASE_FORWARD, 6, 8);
+    flow(s, GWA_PHASE_FORWARD, 8, 12);
     idle(s, GWA_IDLE_SYNC, 2);
-    drain(s, SYNC, 4, 2, 11)->python = "train.py:44 main";
-    drain(s, SYNC, 0, 1, 2);
+    struct gwa_drain *r = drain(s, SYNC, 4, 2, 1.5);
+    r->python = "train.py:44 main";
+    r->waited_ms = 0.5 * s->wall_ms;
+    drain(s, SYNC, 0, 1, 0.5);
     copies(s, GWT_H2D, GWA_MEM_PAGEABLE, 1, 4 * KIB, 0.1);
 }
 
@@ -296,7 +312,22 @@ static void four_bit(struct scene *s, bool cured)
 /* ---- the loop's regularity
  * ----------------------------------------------------------------------------- */
 
-/* reduce-overhead with 20 lengths: a graph for each, replayed a few times; the twin pads. */
+/* reduce-overhead with 20 lengths, ten steps each: captured anew every ten steps, with all that
+ * comes with it; the twin pads. */
+static void lengths_of_ten(struct scene *s, bool cured)
+{
+    flow(s, GWA_PHASE_FORWARD, 4, 6);
+    s->p.other.captures = cured ? 1 : 20;
+    s->p.launches.graph_launches = 200;
+    s->p.steps.captures = all(0);
+    if (cured)
+        return;
+    site(s, GWA_IDLE_LOAD, 8, 0.1)->api = "cudaGraphInstantiateWithFlags";
+    site(s, GWA_IDLE_ALLOC, 10, 0.8)->period = 10;
+    section(s, 40, 0.1, 0.98, "cudaDeviceSynchronize", "cudaFree")->period = 10;
+}
+
+/* The same where each is seen twice. */
 static void lengths(struct scene *s, bool cured)
 {
     flow(s, GWA_PHASE_FORWARD, 4, 6);
@@ -501,6 +532,7 @@ static const struct {
     {"pinning per batch", pinning_per_batch, "pin-churn"},
     {"weights on the host", offloaded_weights, "offload"},
     {"optimizer on the host", optimizer_on_the_host, "offload"},
+    {"few parameters on the host", few_parameters_on_the_host, "offload"},
     {"reads in each step", reads_each_step, "sync-per-step"},
     {"nan filter", nan_filter, "sync-per-step"},
     {"reads per parameter", reads_per_parameter, "sync-storm"},
@@ -516,6 +548,7 @@ static const struct {
     {"LoRA", lora, "launch-bound"},
     {"4-bit weights", four_bit, "launch-bound"},
     {"lengths", lengths, "graph-rerecord"},
+    {"lengths, ten steps each", lengths_of_ten, "graph-rerecord"},
     {"lengths, no steps", lengths_without_steps, "graph-rerecord"},
     {"recompiles", recompiles, "compile-stall"},
     {"convolutions tried", convolutions_tried, "autotune"},

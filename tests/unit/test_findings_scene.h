@@ -165,7 +165,7 @@ static struct gwa_drain *drain(struct scene *s, const char *api, double bytes, d
                               .count = (uint64_t)ceil(per_step * STEADY),
                               .per_step = per_step,
                               .idle_ms = pct / 100 * s->wall_ms,
-                              .waited_ms = 0.2 * s->wall_ms,
+                              .waited_ms = pct / 100 * s->wall_ms,
                               .phase = GWA_PHASE_FORWARD};
     s->p.steps.syncs = all(s->p.steps.syncs.median + per_step);
     if (bytes > 0 && bytes <= 64)
