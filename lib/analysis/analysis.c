@@ -1,3 +1,5 @@
+#include "findings.h"
+#include "small.h"
 #include "tally.h"
 
 #include <errno.h>
@@ -251,6 +253,10 @@ int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
         (rc = gwa_finish_stuck(t, p)) || (rc = gwa_steps_summary(t->steps, &p->steps)))
         goto out;
     gwa_finish_quality(t, p);
+    for (size_t i = 0; i < p->devices_count; i++)
+        gwa_small_work(&p->devices[i]);
+    if ((rc = gwa_find(trace, p)))
+        goto out;
     *out = p;
     p = NULL;
 out:
@@ -277,6 +283,7 @@ void gwa_free(struct gwa_process *p)
 {
     if (!p)
         return;
+    gwa_findings_free(p);
     for (size_t i = 0; i < p->devices_count; i++)
         free_device(&p->devices[i]);
     free(p->devices);

@@ -287,6 +287,19 @@ struct gwa_device_memory {
     bool from_reserved; /* free memory is not known: headroom leaves other processes out */
 };
 
+/* Kernels too small to fill the device, and helpers by name; each in percent of the executed
+ * kernels and of the device's busy time. By name: a name counts as small by its mean. */
+struct gwa_share {
+    double launches_pct, busy_pct; /* busy_pct: NaN where not sampled */
+};
+
+struct gwa_small_work {
+    struct gwa_share under_10us; /* NaN where not sampled */
+    struct gwa_share below_sms;  /* grids smaller than the number of SMs; of known grids */
+    struct gwa_share dequantise; /* weights unpacked to be multiplied, by name */
+    struct gwa_share tiny_gemm;  /* matrix products on grids smaller than the number of SMs */
+};
+
 struct gwa_device {
     int index; /* -1: not known on which device */
     const char *name;
@@ -314,6 +327,7 @@ struct gwa_device {
     struct gwa_transfer *transfers; /* by direction, memory, stream */
     size_t transfers_count;
     struct gwa_device_memory memory;
+    struct gwa_small_work small;
 };
 
 /* What makes the recording, or the counts from it, incomplete: X(id, text), the text

@@ -2,6 +2,7 @@
 #include "tally.h"
 #include "grow.h"
 #include "kinds.h"
+#include "memory.h"
 
 #include <math.h>
 
@@ -470,6 +471,7 @@ int gwa_finish_devices(struct gwa_tally *t, struct gwa_process *p)
         out->memsets = d->memsets;
         out->prefetches = d->prefetches;
         gwa_tally_held(t, d, t->end);
+        gwa_memory_unknown(&out->memory);
         out->memory.peak_allocated_bytes = d->peak_allocated;
         out->memory.peak_reserved_bytes = d->peak_reserved;
         const struct gwa_timeline_device *timed =

@@ -1,0 +1,473 @@
+/* Whose idle it is: each site belongs to one finding, and each blocking call to one, so that
+ * nothing is promised twice. */
+#include "findings_internal.h"
+#include "small.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What calls and Python lines say about themselves. */
+static const char *const words_compile[] = {"dynamo",          "inductor",      "torch/_functorch",
+                                            "triton/compiler", "async_compile", NULL};
+static const char *const words_autotune[] = {"autotun", "do_bench", NULL};
+static const char *const words_log[] = {"wandb", "tensorboard", "mlflow", " log", NULL};
+static const char *const words_save[] = {" save", " _save", NULL};
+static const char *const words_load[] = {"Module", "LibraryLoad", "LinkCreate", "LinkComplete",
+                                         NULL};
+static const char *const words_capture[] = {"Capture", "Instantiate", NULL};
+static const char *const words_host_memory[] = {
+    "HostAlloc", "MallocHost", "HostRegister", "MemAllocHost", "FreeHost", "HostUnregister", NULL};
+static const char *const words_memory[] = {"Malloc",     "cudaFree",  "MemFree",
+                                           "MemAlloc",   "MemMap",    "MemUnmap",
+                                           "MemRelease", "MemCreate", NULL};
+static const char *const words_copy[] = {"Memcpy", NULL};
+static const char *const words_device_sync[] = {"DeviceSynchronize", "CtxSynchronize",
+                                                "ThreadSynchronize", NULL};
+static const char *const words_event_sync[] = {"EventSynchronize", NULL};
+static const char *const words_sync[] = {"Synchronize", "Memcpy", NULL};
+/* CUB's reductions, scans and selections are how PyTorch counts what it will return. */
+static const char *const words_shape[] = {"cub::", "nonzero", NULL};
+/* What autotuners try out. */
+static const char *const words_tuned[] = {"conv",  "cudnn",    "triton", "fprop", "dgrad",
+                                          "wgrad", "winograd", "fft",    NULL};
+
+static double at_least_0(double x)
+{
+    return x > 0 ? x : 0;
+}
+
+static bool calls_of(const struct gwa_site *s, const char *const *words)
+{
+    return gwa_named(s->api, words) || gwa_named(s->before, words) || gwa_named(s->after, words);
+}
+
+static double per_occurrence(double total, const struct gwa_site *s)
+{
+    return s->count ? total / (double)s->count : 0;
+}
+
+/* A section that computes some of the time comes as two rows, one for each class, with the
+ * figures of the whole: what it is, the larger part decides. */
+static bool computing(const struct gwa_site *s)
+{
+    return isnan(s->cpu_share) ? s->class == GWA_IDLE_HOST_CPU : s->cpu_share >= 0.5;
+}
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_section(const struct gwa_site *a, const struct gwa_site *b)
+{
+    return a->count == b->count && a->phase == b->phase && a->position == b->position &&
+           a->before_h2d == b->before_h2d && a->unusual == b->unusual && a->host_ms <= b->host_ms &&
+           a->host_ms >= b->host_ms && same(a->after, b->after) && same(a->before, b->before) &&
+           same(a->api, b->api);
+}
+
+static bool rare(const struct gwa_site *s)
+{
+    return s->period > 1 || s->per_step < GWA_EVERY_STEP;
+}
+
+/* ---- what goes on in the loop as a whole ----------------------------------------------- */
+
+/* Weights, gradients or optimizer state are many tensors, each worth more than its latency, and
+ * together a good part of what stays on the device; a batch is a few. */
+#define MANY_COPIES 16.0
+#define GOOD_PART   0.05
+/* Or a good deal of it goes both ways, in whatever number of copies. */
+#define BOTH_WAYS 0.25
+/* Without steps: a batch is held whole beside what is computed from it, a weight is one of many. */
+#define ONE_OF_MANY 0.1
+
+static bool is_offloading(const struct gwa_process *p, const struct gwa_device *d)
+{
+    const struct gwa_step_summary *s = &p->steps;
+    double held = (double)d->memory.peak_allocated_bytes; /* -1: not known */
+    double stays = d->memory.baseline_bytes >= 0 ? (double)d->memory.baseline_bytes : held;
+    double in = s->h2d_bytes.median, out = s->d2h_bytes.median;
+    double passes = s->micro_batches > 1 ? s->micro_batches : 1;
+    if (s->count && in > BOTH_WAYS * stays && out > BOTH_WAYS * stays && in + out > GWA_SMALL_COPY)
+        return true;
+    if (s->count)
+        return s->copies.median >= MANY_COPIES * passes &&
+               in + out > GWA_SMALL_COPY * s->copies.median && in >= out / 2 &&
+               in > GOOD_PART * stays;
+    double calls = (double)d->copies[GWT_H2D].calls, bytes = (double)d->copies[GWT_H2D].bytes;
+    return calls >= MANY_COPIES && bytes > calls * GWA_SMALL_COPY && held > 0 && bytes > held &&
+           bytes < calls * ONE_OF_MANY * held;
+}
+
+/* Each graph is replayed a few times only before the next is captured. */
+#define REPLAYS 5.0
+/* A warm-up captures a few. */
+#define CAPTURES 3.0
+
+static bool is_recording(const struct gwa_process *p, const struct gwa_device *d)
+{
+    if (p->steps.count && p->steps.captures.median >= 1)
+        return true;
+    /* in the even part of the loop */
+    for (size_t i = 0; i < d->sites_count && p->steps.count; i++) {
+        const struct gwa_site *s = &d->sites[i];
+        if (s->class == GWA_IDLE_LOAD && gwa_named(s->api, words_capture) &&
+            s->per_step * (double)p->steps.count >= CAPTURES)
+            return true;
+    }
+    return !p->steps.count && (double)p->other.captures >= CAPTURES &&
+           (double)p->launches.graph_launches < REPLAYS * (double)p->other.captures;
+}
+
+/* Far more goes to the host than even steps account for. */
+#define DUMPED 4.0
+
+static bool is_dumping(const struct gwa_process *p, const struct gwa_device *d)
+{
+    double bytes = (double)d->copies[GWT_D2H].bytes;
+    return p->steps.count && bytes > GWA_SMALL_COPY * MANY_COPIES &&
+           bytes > DUMPED * (double)p->steps.all * p->steps.d2h_bytes.median;
+}
+
+static double lost_share(const struct gwa_process *p)
+{
+    const struct gwt_coverage *c = p->coverage;
+    if (!c)
+        return 0;
+    double lost = (double)c->dropped + (double)c->missing + (double)c->aggregated;
+    return lost > 0 ? lost / (lost + (double)c->events) : 0;
+}
+
+/* ---- sites ------------------------------------------------------------------------------- */
+
+static bool long_beside_steps(const struct gwa_view *v, const struct gwa_site *s)
+{
+    return v->stepped && s->count && s->host_ms / (double)s->count > 2 * v->p->steps.ms.median &&
+           (s->period > GWA_WORKERS_MOST || (!s->period && s->per_step < 0.1));
+}
+
+/* Logging comes after a value was read, which other steps do not do. */
+static bool after_rare_read(const struct gwa_view *v, const struct gwa_site *s)
+{
+    double read = per_occurrence((double)s->d2h_bytes, s);
+    return v->stepped && !v->dumping && s->period > 1 && read > 0 && read <= GWA_SMALL_COPY &&
+           v->p->steps.small_reads.median < GWA_EVERY_STEP;
+}
+
+static bool is_saving(const struct gwa_view *v, const struct gwa_site *s)
+{
+    double out = per_occurrence((double)s->d2h_bytes, s);
+    if (out > 0 && gwa_named(s->python, words_save))
+        return true;
+    if (out > GWA_SMALL_COPY)
+        return rare(s) || v->dumping;
+    return out > 0 && v->dumping && rare(s);
+}
+
+static enum gwa_finding_id outside_owner(const struct gwa_view *v, const struct gwa_site *s)
+{
+    return s->count && s->host_ms / (double)s->count > v->p->steps.ms.median ? GWA_FIND_EPOCH_GAP
+                                                                             : GWA_FIND_EVAL_PHASE;
+}
+
+static enum gwa_finding_id input_owner(const struct gwa_view *v, const struct gwa_site *s)
+{
+    if (long_beside_steps(v, s))
+        return GWA_FIND_EPOCH_GAP;
+    if (!computing(s) && s->period > 1 && s->period <= GWA_WORKERS_MOST)
+        return GWA_FIND_INPUT_PERIODIC;
+    /* blocked, while other threads of the process work for it: a pool inside a call */
+    bool pool = s->other_cores > GWA_BUSY_CORES;
+    return computing(s) || pool ? GWA_FIND_INPUT_CPU : GWA_FIND_INPUT_WAIT;
+}
+
+static enum gwa_finding_id host_owner(const struct gwa_view *v, const struct gwa_site *s)
+{
+    bool inside = !v->stepped || s->per_step > 0; /* of the even part of the loop */
+
+    /* what comes with a capture (compiling, collecting garbage, emptying the cache) is as rare */
+    if (v->recording && (calls_of(s, words_capture) || calls_of(s, words_load) || rare(s)))
+        return GWA_FIND_GRAPH_RERECORD;
+    if (gwa_named(s->python, words_autotune))
+        return GWA_FIND_AUTOTUNE;
+    if (gwa_named(s->python, words_compile) || (inside && gwa_named(s->before, words_load)))
+        return GWA_FIND_COMPILE_STALL;
+    if (v->pinning && calls_of(s, words_host_memory))
+        return GWA_FIND_PIN_CHURN;
+    if (v->churning && calls_of(s, words_memory))
+        return GWA_FIND_ALLOC_CHURN;
+    if (v->stepped && s->position == GWA_SITE_OUTSIDE_STEPS && s->d2h_bytes &&
+        s->phase == GWA_PHASE_FORWARD)
+        return GWA_FIND_EVAL_PHASE;
+    if (is_saving(v, s))
+        return GWA_FIND_SAVE_STALL;
+    if (v->offloading && (s->d2h_bytes > 0 || s->before_h2d) && !rare(s))
+        return GWA_FIND_OFFLOAD;
+    if (gwa_named(s->python, words_log) || after_rare_read(v, s))
+        return GWA_FIND_LOG_STALL;
+    if (v->stepped && s->position == GWA_SITE_OUTSIDE_STEPS)
+        return outside_owner(v, s);
+    if (s->before_h2d)
+        return input_owner(v, s);
+    if (!computing(s) && s->other_cores > GWA_BUSY_CORES && s->other_cores < GWA_ONE_CORE)
+        return GWA_FIND_GIL;
+    return GWA_FIND_UNKNOWN_HOST_GAP;
+}
+
+static enum gwa_finding_id copy_owner(const struct gwa_view *v, const struct gwa_site *s)
+{
+    bool out = s->d2h_bytes > s->h2d_bytes;
+    double bytes = per_occurrence((double)(out ? s->d2h_bytes : s->h2d_bytes), s);
+    if (bytes <= GWA_SMALL_COPY)
+        return GWA_FIND_SYNC_PER_STEP;
+    if (out && is_saving(v, s))
+        return GWA_FIND_SAVE_STALL;
+    if (v->offloading)
+        return GWA_FIND_OFFLOAD;
+    return out ? GWA_FIND_SYNC_PER_STEP : GWA_FIND_H2D_PAGEABLE;
+}
+
+static enum gwa_finding_id site_owner(const struct gwa_view *v, const struct gwa_site *s)
+{
+    switch (s->class) {
+    case GWA_IDLE_LAUNCH: /* between operations that were queued, or of one graph, none is late */
+        return s->origin == GWA_LAUNCH_CALL ? GWA_FIND_LAUNCH_BOUND : GWA_FIND_NONE;
+    case GWA_IDLE_DISPATCH:
+        return GWA_FIND_LAUNCH_BOUND;
+    case GWA_IDLE_HOST_CPU:
+    case GWA_IDLE_HOST_BLOCKED:
+        return host_owner(v, s);
+    case GWA_IDLE_ALLOC:
+        if (v->recording && rare(s))
+            return GWA_FIND_GRAPH_RERECORD;
+        return gwa_named(s->api, words_host_memory) ? GWA_FIND_PIN_CHURN : GWA_FIND_ALLOC_CHURN;
+    case GWA_IDLE_LOAD:
+        if (v->recording || gwa_named(s->api, words_capture))
+            return GWA_FIND_GRAPH_RERECORD;
+        return GWA_FIND_MODULE_LOAD;
+    case GWA_IDLE_COPY:
+        return copy_owner(v, s);
+    case GWA_IDLE_COMM:
+        return GWA_FIND_COMM_WAIT;
+    case GWA_IDLE_UNKNOWN:
+        return GWA_FIND_UNKNOWN_HOST_GAP;
+    default: /* SYNC: what blocking calls drained says it better */
+        return GWA_FIND_NONE;
+    }
+}
+
+static void claim(struct gwa_view *v, enum gwa_finding_id id, const struct gwa_site *s,
+                  bool counted)
+{
+    struct gwa_claim *c = &v->claims[id];
+    c->idle_ms += s->idle_ms;
+    c->pct += 100 * s->idle_ms / v->wall_ms;
+    if (!c->top || s->idle_ms > c->top->idle_ms)
+        c->top = s;
+    if (counted)
+        return;
+    c->host_ms += s->host_ms;
+    c->count += (double)s->count;
+    if (s->per_step > 0)
+        c->per_step += s->per_step;
+    if (s->cpu_share >= 0) {
+        c->cpu_ms += s->cpu_share * s->host_ms;
+        c->cpu_of_ms += s->host_ms;
+    }
+    if (s->other_cores >= 0) {
+        c->core_ms += s->other_cores * s->host_ms;
+        c->core_of_ms += s->host_ms;
+    }
+    c->bytes_to_host += (double)s->d2h_bytes;
+    c->bytes_to_device += (double)s->h2d_bytes;
+}
+
+/* A thread that computes and is taken off the CPU again and again; time slices last some
+ * milliseconds, and an undisturbed thread keeps its core. */
+#define SLICE_MS 20.0
+
+/* Of such a section, the part off the CPU. */
+static bool starved(const struct gwa_site *s)
+{
+    if (s->class != GWA_IDLE_HOST_BLOCKED || !(s->cpu_share >= 0.2 && s->cpu_share <= 0.85) ||
+        !s->count)
+        return false;
+    return s->involuntary >= 1 && s->involuntary * SLICE_MS >= s->host_ms / (double)s->count;
+}
+
+/* Idle of launches that came late, and of the framework between them. */
+static void sum_flow(struct gwa_view *v)
+{
+    const double *idle = v->d->time.idle;
+    double queued = 0;
+    for (size_t i = 0; i < v->d->sites_count; i++) {
+        const struct gwa_site *s = &v->d->sites[i];
+        if (s->class != GWA_IDLE_LAUNCH || !(s->idle_ms > 0))
+            continue;
+        if (s->origin == GWA_LAUNCH_GRAPH)
+            v->in_graphs_pct += 100 * s->idle_ms / v->wall_ms;
+        else if (s->origin == GWA_LAUNCH_QUEUED)
+            queued += 100 * s->idle_ms / v->wall_ms;
+    }
+    v->flow_pct = at_least_0(idle[GWA_IDLE_LAUNCH] - v->in_graphs_pct - queued) +
+                  at_least_0(idle[GWA_IDLE_DISPATCH]);
+}
+
+static void claim_sites(struct gwa_view *v)
+{
+    const struct gwa_site *sites = v->d->sites;
+    for (size_t i = 0; i < v->d->sites_count; i++) {
+        const struct gwa_site *s = &sites[i];
+        bool host = s->class == GWA_IDLE_HOST_CPU || s->class == GWA_IDLE_HOST_BLOCKED;
+        enum gwa_finding_id id = starved(s) ? GWA_FIND_CPU_STARVED : site_owner(v, s);
+        bool counted = false;
+        if (id == GWA_FIND_NONE || !(s->idle_ms > 0) || !(s->host_ms >= 0))
+            continue;
+        for (size_t k = 0; k < i && host && id != GWA_FIND_CPU_STARVED && !counted; k++)
+            counted = sites[k].class != s->class && !starved(&sites[k]) && sites[k].idle_ms > 0 &&
+                      same_section(&sites[k], s);
+        claim(v, id, s, counted);
+    }
+}
+
+/* ---- blocking calls ------------------------------------------------------------------------ */
+
+static enum gwa_finding_id drain_owner(const struct gwa_view *v, const struct gwa_drain *r)
+{
+    if (gwa_named(r->api, words_device_sync))
+        return GWA_FIND_DEVICE_SYNC;
+    if (!gwa_named(r->api, words_sync))
+        return GWA_FIND_NONE; /* cudaFree and the like: `alloc` */
+    if (gwa_named(r->api, words_event_sync) && !(r->per_step >= GWA_EVERY_STEP) &&
+        (gwa_named(r->kernel, words_tuned) || gwa_named(r->kernel, gwa_gemm_names)))
+        return GWA_FIND_AUTOTUNE;
+    bool big = (double)r->bytes > GWA_SMALL_COPY;
+    if (big && (v->offloading || v->dumping || !(r->per_step >= GWA_EVERY_STEP)))
+        return GWA_FIND_NONE; /* saving or offloading: their sites tell */
+    if (r->pageable && v->dumping)
+        return GWA_FIND_NONE; /* a small tensor among those saved; .item() reads to pinned memory */
+    if (!r->bytes && gwa_named(r->api, words_copy) && v->offloading)
+        return GWA_FIND_NONE;
+    if (r->bytes >= 4 && !big && gwa_named(r->kernel, words_shape))
+        return GWA_FIND_SHAPE_SYNC;
+    return GWA_FIND_SYNC_PER_STEP;
+}
+
+/* Idle of sections that have names of their own, after a call of this name. */
+static double named_otherwise(const struct gwa_device *d, const char *api)
+{
+    double ms = 0;
+    for (size_t i = 0; i < d->sites_count; i++) {
+        const struct gwa_site *s = &d->sites[i];
+        bool brief = s->class == GWA_IDLE_LAUNCH || s->class == GWA_IDLE_DISPATCH ||
+                     s->class == GWA_IDLE_SYNC || s->class == GWA_IDLE_COPY;
+        if (!brief && s->after && api && !strcmp(s->after, api))
+            ms += s->idle_ms;
+    }
+    return ms;
+}
+
+static double idle_after(const struct gwa_device *d, const char *api)
+{
+    double ms = 0;
+    for (size_t i = 0; i < d->drains_count; i++)
+        if (d->drains[i].api && api && !strcmp(d->drains[i].api, api))
+            ms += d->drains[i].idle_ms;
+    return ms;
+}
+
+static void read_drain(struct gwa_view *v, const struct gwa_drain *r, double share)
+{
+    enum gwa_finding_id id = drain_owner(v, r);
+    if (id == GWA_FIND_NONE)
+        return;
+    struct gwa_reads *out = &v->reads[id];
+    out->pct += 100 * r->idle_ms * share / v->wall_ms;
+    out->count += (double)r->count;
+    if (r->per_step > 0)
+        out->per_step += r->per_step;
+    if (r->waited_ms > 0)
+        out->waited_ms += r->waited_ms;
+    if (r->phase == GWA_PHASE_BACKWARD)
+        out->in_backward += (double)r->count;
+    if (!out->top || r->idle_ms > out->top->idle_ms)
+        out->top = r;
+}
+
+/* What blocking calls cost. After a drained queue the device idles until the next launch
+ * arrives; of that gap, what is not a section with a cause of its own is theirs. But then the
+ * host is no longer ahead, and launches may come late for a while: without waiting, a step takes
+ * as long as the host needs for it, or the device, so that up to the time waited is won, out of
+ * the idle of late launches. */
+static void claim_drains(struct gwa_view *v)
+{
+    const struct gwa_time *t = &v->d->time;
+    double flow = v->flow_pct;
+    double brief =
+        flow + at_least_0(t->idle[GWA_IDLE_SYNC]) + v->claims[GWA_FIND_SYNC_PER_STEP].pct;
+    double drained = 0, waited = 0;
+    for (size_t i = 0; i < v->d->drains_count; i++) {
+        const struct gwa_drain *r = &v->d->drains[i];
+        double total = idle_after(v->d, r->api);
+        double own = at_least_0(total - named_otherwise(v->d, r->api));
+        if (total > 0 && r->idle_ms > 0)
+            read_drain(v, r, own / total);
+    }
+    for (unsigned i = 0; i < GWA_FINDING_IDS; i++) {
+        drained += v->reads[i].pct;
+        waited += 100 * v->reads[i].waited_ms / v->wall_ms;
+    }
+    double cost = fmin(brief, fmax(drained, waited));
+    for (unsigned i = 0; i < GWA_FINDING_IDS && drained > 0; i++)
+        v->reads[i].pct *= cost / drained;
+    if (drained > 0 && brief > 0)
+        v->drained_launch_pct = cost * flow / brief;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+double gwa_exposed_pct(const struct gwa_view *v, unsigned direction, bool pageable_only)
+{
+    double ms = 0, all = 0;
+    for (size_t i = 0; i < v->d->transfers_count; i++) {
+        const struct gwa_transfer *t = &v->d->transfers[i];
+        double exposed = at_least_0(t->busy_ms) * at_least_0(t->exposed_pct) / 100;
+        all += exposed;
+        if (t->direction == direction && (!pageable_only || t->memory == GWA_MEM_PAGEABLE))
+            ms += exposed;
+    }
+    return v->timed && all > 0 ? at_least_0(v->d->time.exposed_copy_pct) * ms / all : 0;
+}
+
+void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const struct gwa_process *p,
+                   const struct gwa_device *d)
+{
+    const struct gwa_device_memory *m = &d->memory;
+    *v = (struct gwa_view){
+        .trace = trace,
+        .p = p,
+        .d = d,
+        .wall_ms = d->window.wall_s * 1e3,
+        .stepped = p->steps.count > 0,
+        .busy_pct = NAN,
+        .work_pct = NAN,
+        .passes = p->steps.micro_batches > 1 ? p->steps.micro_batches : 1,
+        .lost = lost_share(p),
+        .offloading = is_offloading(p, d),
+        .dumping = is_dumping(p, d),
+        .recording = is_recording(p, d),
+        .churning = m->frees_per_step >= GWA_EVERY_STEP,
+        .pinning = m->host_allocs_per_step >= GWA_EVERY_STEP,
+    };
+    v->timed = d->time.method && !strcmp(d->time.method, "sampled") && d->window.wall_s > 0 &&
+               isfinite(d->time.idle_pct + d->time.compute_pct + d->time.exposed_comm_pct +
+                        d->time.exposed_copy_pct);
+    if (!v->timed)
+        return;
+    v->busy_pct = 100 - d->time.idle_pct;
+    v->work_pct = d->time.compute_pct;
+    sum_flow(v);
+    claim_sites(v);
+    claim_drains(v);
+}

@@ -1,0 +1,147 @@
+#include "memory_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- bytes by address ---------------------------------------------------------------- */
+
+#define BLOCKS_MAX (1u << 22)
+
+static size_t place(const struct gwa_live *l, uint32_t address)
+{
+    size_t mask = l->room - 1, i = (address * UINT32_C(2654435761) >> 7) & mask;
+    while (l->blocks[i].address && l->blocks[i].address != address)
+        i = (i + 1) & mask;
+    return i;
+}
+
+static int grow(struct gwa_live *l)
+{
+    struct gwa_live wider = {.room = l->room ? l->room * 2 : 1024};
+    wider.blocks = calloc(wider.room, sizeof(*wider.blocks));
+    if (!wider.blocks)
+        return -ENOMEM;
+    for (size_t i = 0; i < l->room; i++)
+        if (l->blocks[i].address)
+            wider.blocks[place(&wider, l->blocks[i].address)] = l->blocks[i];
+    free(l->blocks);
+    l->blocks = wider.blocks;
+    l->room = wider.room;
+    return 0;
+}
+
+int gwa_live_add(struct gwa_live *l, uint32_t address, uint64_t bytes)
+{
+    if (l->count >= BLOCKS_MAX)
+        return -ERANGE;
+    int rc = (l->count + 1) * 4 > l->room * 3 ? grow(l) : 0;
+    if (rc)
+        return rc;
+    struct gwa_live_block *b = &l->blocks[place(l, address)];
+    /* sizes come from a file: the sum must not wrap */
+    if (bytes > INT64_MAX - (l->bytes - b->bytes))
+        return -ERANGE;
+    l->count += !b->address;
+    l->bytes += bytes - b->bytes;
+    *b = (struct gwa_live_block){.address = address, .bytes = bytes};
+    return 0;
+}
+
+void gwa_live_remove(struct gwa_live *l, uint32_t address)
+{
+    if (!l->room || !address)
+        return;
+    size_t mask = l->room - 1, hole = place(l, address);
+    if (!l->blocks[hole].address)
+        return;
+    l->bytes -= l->blocks[hole].bytes;
+    l->count--;
+    /* close the hole: what follows may have been put further than its own place because of it */
+    l->blocks[hole] = (struct gwa_live_block){0};
+    for (size_t i = (hole + 1) & mask; l->blocks[i].address; i = (i + 1) & mask) {
+        struct gwa_live_block moved = l->blocks[i];
+        l->blocks[i] = (struct gwa_live_block){0};
+        l->blocks[place(l, moved.address)] = moved;
+    }
+}
+
+void gwa_live_free(struct gwa_live *l)
+{
+    free(l->blocks);
+}
+
+/* ---- trend ------------------------------------------------------------------------------ */
+
+#define POINTS_MAX 256u /* of which all pairs are compared */
+#define POINTS_MIN 8u   /* with fewer a drift and a few late first allocations look alike */
+#define RISING     0.75 /* of pairs: one step up in the middle makes half of them rise */
+#define SCATTER    3.0  /* robust standard deviations */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values, size_t n)
+{
+    qsort(values, n, sizeof(*values), ascending);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* The median slope over the pairs of [from, to), and how many of them rise. */
+static double slope_of(const struct gwa_trend_point *p, size_t from, size_t to, double *pairs,
+                       double *rising)
+{
+    size_t n = 0, up = 0;
+    for (size_t i = from; i < to; i++)
+        for (size_t j = i + 1; j < to; j++) {
+            if (!(p[j].x > p[i].x))
+                continue;
+            pairs[n++] = (p[j].y - p[i].y) / (p[j].x - p[i].x);
+            up += p[j].y > p[i].y;
+        }
+    *rising = n ? (double)up / (double)n : 0;
+    return n ? median(pairs, n) : 0;
+}
+
+static bool beyond_scatter(const struct gwa_trend_point *p, size_t n, double slope, double rising,
+                           double *scratch)
+{
+    double unused;
+    if (!(slope > 0) || rising < RISING)
+        return false;
+    /* all along, not in one half of the run only */
+    if (!(slope_of(p, 0, n / 2, scratch, &unused) > 0) ||
+        !(slope_of(p, n / 2, n, scratch, &unused) > 0))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        scratch[i] = p[i].y - slope * p[i].x;
+    double offset = median(scratch, n);
+    for (size_t i = 0; i < n; i++)
+        scratch[i] = fabs(p[i].y - slope * p[i].x - offset);
+    return slope * (p[n - 1].x - p[0].x) > SCATTER * 1.4826 * median(scratch, n);
+}
+
+int gwa_trend(struct gwa_trend_point *p, size_t count, struct gwa_trend *out)
+{
+    size_t n = count < POINTS_MAX ? count : POINTS_MAX;
+    double rising, *scratch = malloc((n * n / 2 + n + 1) * sizeof(*scratch));
+    if (!scratch)
+        return -ENOMEM;
+    *out = (struct gwa_trend){.median = NAN, .slope = NAN};
+    for (size_t i = 0; i < n; i++) {
+        p[i] = p[i * count / n];
+        scratch[i] = p[i].y;
+    }
+    if (n)
+        out->median = median(scratch, n);
+    if (n >= POINTS_MIN) {
+        out->slope = slope_of(p, 0, n, scratch, &rising);
+        if (!beyond_scatter(p, n, out->slope, rising, scratch))
+            out->slope = 0;
+    }
+    free(scratch);
+    return 0;
+}
