@@ -146,9 +146,15 @@ enum gwt_sample_void {
     GWT_VOID_VALUE = 4,   /* not a plausible time */
 };
 
-/* A GWT_SECTION record: from the return of a thread's call to the entry of its next. The clocks
- * and context switches are of its last `measured_us`: all of it where a blocking call came
- * before, less where the watch supplied the start, 0 where neither did. */
+/* A GWT_SECTION record: from the return of a thread's call to the entry of its next, when that
+ * is 1 ms or more. Only calls that are recorded delimit, and only outermost ones; so polls and
+ * short context switches are part of a section (a thread that polls in a loop burns CPU in it),
+ * and none spans a time at which recording was off.
+ * The clocks and context switches are of its last `measured_us`: all of it, to 0.2 ms, where a
+ * blocking call or another section ended shortly before it; less where a watch that looks every
+ * few ms supplied the start; 0 where neither did (or it lasted for over an hour). A thread that
+ * slept already when the watch looked need not have switched since.
+ * The process's CPU time is exact to the scheduler's tick (1 to 4 ms) per other thread. */
 struct gwt_record_section {
     uint64_t t0;
     uint32_t dur; /* ticks; with GWT_F_LONG in units of 1024 */
@@ -156,8 +162,8 @@ struct gwt_record_section {
     uint16_t flags;
     uint16_t voluntary; /* context switches of the thread; 0xffff: that many or more */
     uint16_t involuntary;
-    uint32_t cpu_us;         /* of the thread */
-    uint32_t process_cpu_us; /* of all threads of the process */
+    uint32_t cpu_us;         /* of the thread, at most measured_us */
+    uint32_t process_cpu_us; /* of all threads of the process; 2^32 - 1: that much or more */
     uint32_t measured_us;
 };
 
@@ -431,7 +437,8 @@ struct gwt_frame { /* 64 bytes */
 #define GWT_FRAME_RAW_MAX     (4u * 1024 * 1024) /* raw_size bound of any frame */
 
 /* Calls of one api in one second, kept where GPUWAIT_MAX left the events out. In a long
- * run whose bound is small, a row covers more than one second. */
+ * run whose bound is small, a row covers more than one second. Records that are no calls
+ * (GWT_API_PSEUDO + kind) are only numbered. */
 struct gwt_aggregate {
     uint64_t second; /* CLOCK_MONOTONIC, at the start of what the row covers */
     uint64_t calls;
@@ -469,11 +476,12 @@ struct gwt_slot { /* 512 bytes */
     uint64_t head; /* records ever published; record n is at n modulo capacity */
     uint64_t lost; /* records dropped, ever */
     uint8_t pad1[128 - 16];
-    /* producer's line: the call that the thread is inside; open_t0 = 0: none */
+    /* producer's line: the call that the thread is inside if open_t0 > returned */
     uint64_t open_t0;
     uint16_t open_api;
     uint16_t open_spare[3];
-    uint8_t pad2[128 - 16];
+    uint64_t returned; /* ticks: return of its last recorded call; 0: none, or not known */
+    uint8_t pad2[128 - 24];
     /* drain's line */
     uint64_t tail; /* records that are in the dump */
     uint8_t pad3[128 - 8];
@@ -550,6 +558,7 @@ _Static_assert(sizeof(struct gwt_aggregate) == 40, "aggregate");
 _Static_assert(sizeof(struct gwt_slot) == 512, "slot");
 _Static_assert(offsetof(struct gwt_slot, head) == 128, "slot.head");
 _Static_assert(offsetof(struct gwt_slot, open_t0) == 256, "slot.open_t0");
+_Static_assert(offsetof(struct gwt_slot, returned) == 272, "slot.returned");
 _Static_assert(offsetof(struct gwt_slot, tail) == 384, "slot.tail");
 _Static_assert(sizeof(struct gwt_ring_header) == 4096, "ring header");
 _Static_assert(offsetof(struct gwt_ring_header, now) == 512, "ring header.now");

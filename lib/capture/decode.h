@@ -34,9 +34,13 @@ static inline void gw_on_stream(struct gw_frame *f, const void *stream, bool per
 static inline void gw_on_launch(struct gw_frame *f, const void *func, uint32_t gx, uint32_t gy,
                                 uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t shared)
 {
+    /* Pairs, as record.c loads them (little-endian). */
+    const uint64_t xy = gx | (uint64_t)gy << 32, zx = gz | (uint64_t)bx << 32,
+                   yz = by | (uint64_t)bz << 32;
     f->shape.func = func;
-    f->shape.grid[0] = gx, f->shape.grid[1] = gy, f->shape.grid[2] = gz;
-    f->shape.block[0] = bx, f->shape.block[1] = by, f->shape.block[2] = bz;
+    memcpy(&f->shape.grid[0], &xy, 8);
+    memcpy(&f->shape.grid[2], &zx, 8);
+    memcpy(&f->shape.block[1], &yz, 8);
     f->shape.shared = (uint32_t)shared;
 }
 #define D_LAUNCH(func, gx, gy, gz, bx, by, bz, smem, stream)                                       \

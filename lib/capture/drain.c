@@ -179,6 +179,7 @@ static void *run(void *arg)
     for (;;) {
         bool stopping = gw_load_acquire(&stop_word) != 0; /* partner: gw_drain_stop() */
         bool wrote = round_of(stopping);
+        gw_section_watch();
         uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
         if (!stopping && !told_libraries && now - started >= LIBRARIES_NS) {
             gw_facts_libraries(false);

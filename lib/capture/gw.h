@@ -92,6 +92,16 @@ struct gw_signature_entry {
     uint32_t id;
     uint32_t spare;
 };
+
+/* What the kernel says of a thread at one moment. */
+struct gw_clocks {
+    uint64_t ticks; /* when; 0: never */
+    uint64_t cpu_ns;
+    uint64_t process_ns; /* CPU time of all threads */
+    uint32_t voluntary;  /* context switches */
+    uint32_t involuntary;
+};
+
 #define GW_STREAM_CACHE    8u
 #define GW_SIGNATURE_CACHE 512u
 #define GW_SIGNATURE_WAYS  4u
@@ -112,6 +122,8 @@ struct gw_thread {
     } streams[GW_STREAM_CACHE];
     int32_t countdown; /* calls until the next candidate for timing */
     uint32_t random;
+    struct gw_clocks clocks; /* the thread's own last reading */
+    uint64_t clocks_cost;    /* ticks that one takes, on average */
     struct gw_signature_entry signatures[GW_SIGNATURE_CACHE];
 };
 
@@ -129,6 +141,7 @@ extern uint32_t gw_state; /* enum gw_state */
  * although no atfork handler ran. Points to a static 0 until the first start. */
 extern uint32_t *gw_alive;
 extern uint32_t gw_recording;             /* 0: switched off from inside the program */
+extern uint64_t gw_recording_switched;    /* ticks: when it last was, on or off; 0: never */
 extern struct gwt_ring_header *gw_header; /* the ring file's, or a private one until it exists */
 
 /* Streams being captured, counted up before the real BeginCapture. While it is not
@@ -160,6 +173,7 @@ int gw_ring_thread(struct gw_thread *t);
 void gw_ring_thread_close(struct gw_thread *t);
 void gw_ring_thread_named(struct gwt_slot *slot, const char *name);
 struct gwt_slot *gw_ring_slot(unsigned index);
+unsigned gw_ring_index(const struct gwt_slot *slot);
 unsigned gw_ring_slots_used(void);
 struct gwt_record *gw_ring_records(const struct gwt_slot *slot);
 void gw_ring_slot_release(
@@ -169,7 +183,22 @@ void gw_ring_slot_release(
 void gw_push(struct gw_thread *t, const struct gwt_record *r);
 void gw_push_mark(enum gwt_kind kind, uint32_t arg, uint64_t value);
 uint16_t gw_stream_of(struct gw_thread *t, const struct gw_frame *f);
-uint32_t gw_signature_cached(struct gw_thread *t, struct gw_frame *f); /* 0: not met before */
+uint32_t gw_signature_cached(struct gw_thread *t, const struct gw_frame *f); /* 0: not met before */
+
+/* section.c: a thread's time between two calls. pre: t is the calling thread */
+/* At the entry of an outermost call, GW_SECTION_LEAST or more after a return. */
+void gw_section_ends(struct gw_thread *t, struct gw_frame *f);
+/* A call that turned out to be one that delimits: its entry, at t0, was not measured. */
+void gw_section_ended(struct gw_thread *t, uint64_t t0);
+void gw_section_begins(struct gw_thread *t, uint64_t t1); /* a blocking call returned */
+void gw_section_watch(void);                              /* drain: every few ms */
+void gw_sections_reset(void);                             /* in a forked child */
+
+/* Whether the slot's thread is inside a call. Not ordered against anything: a hint. */
+static inline bool gw_slot_inside(const struct gwt_slot *s)
+{
+    return gw_load_relaxed(&s->open_t0) > gw_load_relaxed(&s->returned);
+}
 
 /* define.c: the definition log. One lock, held for microseconds, first-time work only. */
 void gw_lock(void);

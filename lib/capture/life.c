@@ -110,6 +110,7 @@ static void forget_inherited(void)
     gw_graphs_reset();
     gw_comms_reset();
     gw_sampler_reset();
+    gw_sections_reset();
     inherited = false;
 }
 

@@ -12,12 +12,22 @@ __thread uint8_t gw_device __attribute__((tls_model("initial-exec")));
 
 /* ---- the ring's producer side ------------------------------------------------- */
 
+static inline struct gwt_record *next(const struct gw_thread *t)
+{
+    return &t->ring[t->head & t->mask];
+}
+
+static inline void publish(struct gw_thread *t)
+{
+    t->head++;
+    /* Partner: the acquire load of head in drain.c and in readers. */
+    gw_store_release(&t->slot->head, t->head);
+}
+
 static void put(struct gw_thread *t, const struct gwt_record *r)
 {
-    t->ring[t->head & t->mask] = *r;
-    t->head++;
-    /* Publishes the record; partner: the acquire load of head in drain.c and in readers. */
-    gw_store_release(&t->slot->head, t->head);
+    *next(t) = *r;
+    publish(t);
 }
 
 static bool has_room(struct gw_thread *t, uint64_t slots)
@@ -55,13 +65,8 @@ static void lose(struct gw_thread *t, uint64_t t0)
 
 static void tell_lost(struct gw_thread *t)
 {
-    uint64_t span = t->lost_last - t->lost_first;
     struct gwt_record r = {.t0 = t->lost_first, .api = GWT_API_PSEUDO + GWT_LOST, .value = t->lost};
-    if (span > UINT32_MAX) {
-        r.flags |= GWT_F_LONG;
-        span >>= 10;
-    }
-    r.dur = span > UINT32_MAX ? UINT32_MAX : (uint32_t)span;
+    gw_set_duration(&r, t->lost_last - t->lost_first);
     t->lost = 0;
     put(t, &r);
 }
@@ -111,13 +116,14 @@ static void drop_unwound(struct gw_frame *f)
     if (!gw_top || ((uintptr_t)gw_top > (uintptr_t)f && gw_top->t0 == gw_top_t0))
         return;
     gw_top = NULL;
-    if (!t || t->busy || !t->slot->open_t0)
+    if (!t || t->busy || !gw_slot_inside(t->slot))
         return;
     struct gwt_record r = {
         .t0 = t->slot->open_t0, .api = t->slot->open_api, .flags = GWT_F_UNWOUND};
     t->busy = 1;
     gw_fence_signal();
     gw_push(t, &r);
+    gw_store_relaxed(&t->slot->returned, 0); /* nobody knows when */
     gw_fence_signal();
     t->busy = 0;
 }
@@ -156,6 +162,8 @@ struct gw_frame *gw_enter_nested(struct gw_frame *f)
     gw_top = f;
     f->t0 = gw_top_t0 = gw_ticks();
     if (t && !o) {
+        if (f->t0 - t->slot->returned >= GW_SECTION_LEAST)
+            gw_section_ends(t, f);
         t->slot->open_api = f->api;
         gw_store_relaxed(&t->slot->open_t0, f->t0);
     }
@@ -188,66 +196,80 @@ struct gw_frame *gw_enter_slow(struct gw_frame *f)
 
 /* ---- return ------------------------------------------------------------------------- */
 
-/* Compared as five words without branches: most launches hit. */
-static inline bool same_shape(const struct gw_shape *a, const struct gw_shape *b)
+/* A shape as five words, each loaded as it was stored (gw_on_launch()): a load of more than what
+ * one store wrote waits until all of them have reached the cache. */
+struct shape_words {
+    uint64_t w[5];
+};
+_Static_assert(sizeof(struct gw_shape) == sizeof(struct shape_words), "no padding");
+
+static inline struct shape_words words_of(const struct gw_shape *s, uint32_t epoch)
 {
-    uint64_t x[5], y[5];
-    _Static_assert(sizeof *a == sizeof x, "no padding");
-    memcpy(x, a, sizeof x);
-    memcpy(y, b, sizeof y);
-    return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4])) == 0;
+    struct shape_words x = {{(uintptr_t)s->func, 0, 0, 0, s->shared | (uint64_t)epoch << 32}};
+    memcpy(&x.w[1], &s->grid[0], 8);
+    memcpy(&x.w[2], &s->grid[2], 8);
+    memcpy(&x.w[3], &s->block[1], 8);
+    return x;
+}
+
+/* Compared without branches: most launches hit. */
+static inline bool same_shape(const struct gw_signature_entry *e, const struct shape_words *x)
+{
+    const struct shape_words y = words_of(&e->shape, e->shape.epoch);
+    return ((x->w[0] ^ y.w[0]) | (x->w[1] ^ y.w[1]) | (x->w[2] ^ y.w[2]) | (x->w[3] ^ y.w[3]) |
+            (x->w[4] ^ y.w[4])) == 0;
 }
 
 /* Index of the set's first way. */
-static inline uint32_t set_of(struct gw_frame *f)
+static inline uint32_t set_of(const struct shape_words *x)
 {
-    uint64_t x[5];
-    f->shape.epoch = gw_load_relaxed(&gw_names_epoch);
-    memcpy(x, &f->shape, sizeof x);
-    uint64_t h = ((x[0] >> 4) + x[1] * 0x9e3779b97f4a7c15u + x[2] * 0xc2b2ae3d27d4eb4fu + x[3]) *
-                 0xff51afd7ed558ccdu;
+    uint64_t h =
+        ((x->w[0] >> 4) + x->w[1] * 0x9e3779b97f4a7c15u + x->w[2] * 0xc2b2ae3d27d4eb4fu + x->w[3]) *
+        0xff51afd7ed558ccdu;
     return (uint32_t)(h >> 48) & (GW_SIGNATURE_CACHE - GW_SIGNATURE_WAYS);
 }
 
 /* Signatures that take turns in one place would each miss at every launch, hence the ways. */
 static uint32_t __attribute__((noinline))
-other_way(const struct gw_thread *t, uint32_t set, const struct gw_shape *shape)
+other_way(const struct gw_signature_entry *ways, const struct shape_words *x)
 {
     for (uint32_t i = 1; i < GW_SIGNATURE_WAYS; i++)
-        if (same_shape(&t->signatures[set + i].shape, shape))
-            return t->signatures[set + i].id;
+        if (same_shape(&ways[i], x))
+            return ways[i].id;
     return 0;
 }
 
 static uint32_t __attribute__((noinline))
-first_met(struct gw_thread *t, uint32_t set, const struct gw_frame *f)
+first_met(struct gw_thread *t, struct gw_signature_entry *ways, struct gw_frame *f, uint32_t epoch)
 {
     uint32_t id = gw_signature_slow(t, f), way = 0;
-    while (way < GW_SIGNATURE_WAYS && t->signatures[set + way].shape.epoch == f->shape.epoch)
+    while (way < GW_SIGNATURE_WAYS && ways[way].shape.epoch == epoch)
         way++;
     if (way == GW_SIGNATURE_WAYS)
         way = (uint32_t)(f->t0 >> 6) & (GW_SIGNATURE_WAYS - 1);
+    f->shape.epoch = epoch;
     if (id)
-        t->signatures[set + way] = (struct gw_signature_entry){.shape = f->shape, .id = id};
+        ways[way] = (struct gw_signature_entry){.shape = f->shape, .id = id};
     return id;
 }
 
-uint32_t gw_signature_cached(struct gw_thread *t, struct gw_frame *f)
+uint32_t gw_signature_cached(struct gw_thread *t, const struct gw_frame *f)
 {
-    uint32_t set = set_of(f);
-    const struct gw_signature_entry *e = &t->signatures[set];
-    return same_shape(&e->shape, &f->shape) ? e->id : other_way(t, set, &f->shape);
+    const struct shape_words x = words_of(&f->shape, gw_load_relaxed(&gw_names_epoch));
+    const struct gw_signature_entry *ways = &t->signatures[set_of(&x)];
+    return same_shape(ways, &x) ? ways->id : other_way(ways, &x);
 }
 
 /* The handle of a launch that failed may be no handle at all: the driver is not asked about it. */
 static inline uint32_t signature(struct gw_thread *t, struct gw_frame *f, int status)
 {
-    uint32_t set = set_of(f);
-    const struct gw_signature_entry *e = &t->signatures[set];
-    if (gw_likely(same_shape(&e->shape, &f->shape)))
-        return e->id;
-    uint32_t id = other_way(t, set, &f->shape);
-    return id || status != 0 ? id : first_met(t, set, f);
+    uint32_t epoch = gw_load_relaxed(&gw_names_epoch);
+    const struct shape_words x = words_of(&f->shape, epoch);
+    struct gw_signature_entry *ways = &t->signatures[set_of(&x)];
+    if (gw_likely(same_shape(ways, &x)))
+        return ways->id;
+    uint32_t id = other_way(ways, &x);
+    return id || status != 0 ? id : first_met(t, ways, f, epoch);
 }
 
 /* Epochs start at 1, so an empty entry matches nothing. */
@@ -276,18 +298,22 @@ static bool negligible(const struct gw_frame *f, uint64_t t1)
     return f->kind == GWT_CONTEXT && t1 - f->t0 < 200000; /* ticks: some 100 us */
 }
 
-static inline void set_duration(struct gwt_record *r, uint64_t dur)
+/* Where the record of a call is made: where it will lie, if nothing is to be told or asked
+ * first. Made apart and copied, it would cost a wait for its parts. */
+static inline struct gwt_record *begin(struct gw_thread *t, struct gwt_record *apart)
 {
-    if (gw_unlikely(dur > UINT32_MAX)) {
-        r->flags |= GWT_F_LONG;
-        dur >>= 10;
-    }
-    r->dur = dur > UINT32_MAX ? UINT32_MAX : (uint32_t)dur;
+    t->busy = 1;
+    gw_fence_signal();
+    return gw_likely(t->head - t->tail_seen <= t->mask && !t->lost) ? next(t) : apart;
 }
 
-static void push_busy(struct gw_thread *t, const struct gwt_record *r)
+static inline void end(struct gw_thread *t, const struct gwt_record *r,
+                       const struct gwt_record *apart)
 {
-    gw_push(t, r);
+    if (gw_unlikely(r == apart))
+        gw_push(t, r);
+    else
+        publish(t);
     gw_fence_signal();
     t->busy = 0;
 }
@@ -299,8 +325,16 @@ static inline void leave_frame(const struct gw_frame *f)
         gw_top_t0 = f->outer->t0;
 }
 
+/* A call without a record: the section around it goes on. */
+static void leave_unseen(struct gw_frame *f)
+{
+    leave_frame(f);
+    if (gw_self && !f->outer && gw_load_relaxed(gw_alive))
+        gw_store_relaxed(&gw_self->slot->open_t0, 0);
+}
+
 /* post: the thread to record into, or NULL: this call leaves no record. */
-static inline struct gw_thread *may_record(struct gw_frame *f)
+static inline struct gw_thread *may_record(struct gw_frame *f, uint64_t t1)
 {
     struct gw_thread *t = gw_self;
     leave_frame(f);
@@ -311,34 +345,36 @@ static inline struct gw_thread *may_record(struct gw_frame *f)
         return NULL;
     }
     if (!f->outer)
-        gw_store_relaxed(&t->slot->open_t0, 0);
+        gw_store_relaxed(&t->slot->returned, t1);
     return gw_likely(gw_load_relaxed(&gw_recording)) ? t : NULL;
 }
 
 void gw_finish_launch(struct gw_frame *f, uint64_t t1, int status)
 {
-    struct gw_thread *t = may_record(f);
+    struct gw_thread *t = may_record(f, t1);
     if (gw_unlikely(!t))
         return;
-    t->busy = 1;
-    gw_fence_signal();
-    struct gwt_record r = {.t0 = f->t0,
-                           .api = f->api,
-                           .flags = f->flags,
-                           .status = (uint16_t)status,
-                           .value = f->value};
-    set_duration(&r, t1 - f->t0);
+    struct gwt_record apart, *r = begin(t, &apart);
+    uint16_t flags = f->flags;
+    uint32_t arg = 0;
     if (gw_likely(f->level == GWT_LEVEL_DRIVER || f->taken)) {
-        r.arg = signature(t, f, status);
+        arg = signature(t, f, status);
     } else if (status == 0) {
         /* Its handle is the runtime's, of which the driver knows no name. */
-        r.flags |= GWT_F_HOLE;
+        flags |= GWT_F_HOLE;
         gw_count(GWT_C_HOLES, 1);
     }
-    r.stream = stream(t, f);
-    if (gw_unlikely(gw_load_relaxed(&gw_timing)) && !(r.flags & GWT_F_CAPTURED))
-        gw_stream_given(r.stream, f, r.arg, t1);
-    push_busy(t, &r);
+    r->t0 = f->t0;
+    r->api = f->api;
+    r->flags = flags;
+    gw_set_duration(r, t1 - f->t0);
+    r->stream = stream(t, f);
+    r->status = (uint16_t)status;
+    r->arg = arg;
+    r->value = f->value;
+    if (gw_unlikely(gw_load_relaxed(&gw_timing)) && !(flags & GWT_F_CAPTURED))
+        gw_stream_given(r->stream, f, arg, t1);
+    end(t, r, &apart);
 }
 
 /* What the sampler must know of calls other than launches. */
@@ -366,31 +402,42 @@ static void tell_sampler(const struct gw_frame *f, const struct gwt_record *r, u
     }
 }
 
+/* A host section is likely to follow, and a look at the clocks is little beside what passed. */
+static inline bool blocks(const struct gw_frame *f, unsigned flags, uint64_t t1)
+{
+    return f->kind == GWT_SYNC || (flags & GWT_F_BLOCKING) || t1 - f->t0 >= GW_SECTION_LEAST;
+}
+
 void gw_finish(struct gw_frame *f, uint64_t t1, int status)
 {
-    if (f->kind == GWT_POLL) {
-        leave_frame(f);
-        gw_count(GWT_C_POLLS, 1);
+    if (f->kind == GWT_POLL || negligible(f, t1)) {
+        leave_unseen(f);
+        if (f->kind == GWT_POLL)
+            gw_count(GWT_C_POLLS, 1);
         return;
     }
-    struct gw_thread *t = may_record(f);
-    if (gw_unlikely(!t || negligible(f, t1)))
+    if (f->kind == GWT_CONTEXT && !f->outer && gw_self && gw_load_relaxed(gw_alive))
+        gw_section_ended(gw_self, f->t0);
+    struct gw_thread *t = may_record(f, t1);
+    if (gw_unlikely(!t))
         return;
-    t->busy = 1;
-    gw_fence_signal();
-    struct gwt_record r = {.t0 = f->t0,
-                           .api = f->api,
-                           .flags = f->flags,
-                           .status = (uint16_t)status,
-                           .arg = f->arg,
-                           .value = f->value};
-    set_duration(&r, t1 - f->t0);
+    struct gwt_record apart, *r = begin(t, &apart);
+    r->t0 = f->t0;
+    r->api = f->api;
+    r->flags = f->flags;
+    r->status = (uint16_t)status;
+    r->arg = f->arg;
+    r->value = f->value;
+    gw_set_duration(r, t1 - f->t0);
     if (f->kind == GWT_GRAPH_LAUNCH)
-        r.arg = gw_graph_id(f->shape.func, &r.flags);
-    r.stream = stream(t, f);
+        r->arg = gw_graph_id(f->shape.func, &r->flags);
+    r->stream = stream(t, f);
     if (f->kind == GWT_SYNC)
         gw_store_relaxed(&gw_awaited, gw_load_relaxed(&gw_awaited) + 1);
     if (gw_unlikely(gw_load_relaxed(&gw_timing)))
-        tell_sampler(f, &r, t1);
-    push_busy(t, &r);
+        tell_sampler(f, r, t1);
+    bool waited = !f->outer && blocks(f, r->flags, t1);
+    end(t, r, &apart);
+    if (gw_unlikely(waited))
+        gw_section_begins(t, t1);
 }

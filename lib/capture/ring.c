@@ -189,6 +189,11 @@ struct gwt_slot *gw_ring_slot(unsigned index)
     return (struct gwt_slot *)((char *)gw_header + SLOTS_OFFSET) + index;
 }
 
+unsigned gw_ring_index(const struct gwt_slot *slot)
+{
+    return (unsigned)(slot - gw_ring_slot(0));
+}
+
 unsigned gw_ring_slots_used(void)
 {
     return gw_load_acquire(&slots_ever); /* partner: the release store in add_slot() */
@@ -196,7 +201,7 @@ unsigned gw_ring_slots_used(void)
 
 struct gwt_record *gw_ring_records(const struct gwt_slot *slot)
 {
-    return maps[slot - gw_ring_slot(0)];
+    return maps[gw_ring_index(slot)];
 }
 
 /* The first threads are the ones that train; threads by the hundred get little rings. */
@@ -231,7 +236,7 @@ static struct gwt_slot *add_slot(void)
 /* pre:  locked. */
 static void name_owner(struct gwt_slot *s, const char *name)
 {
-    unsigned i = (unsigned)(s - gw_ring_slot(0));
+    unsigned i = gw_ring_index(s);
     struct gwt_def_thread d = {.tid = s->tid, .pthread = owners[i].pthread};
     if (gw_define(GWT_DEF_THREAD, s->thread, &d, sizeof d, name, strlen(name)))
         memcpy(owners[i].name, name, strlen(name) + 1);
@@ -241,7 +246,7 @@ static void name_owner(struct gwt_slot *s, const char *name)
 void gw_ring_thread_named(struct gwt_slot *s, const char *name)
 {
     gw_lock();
-    if (strcmp(owners[s - gw_ring_slot(0)].name, name) != 0)
+    if (strcmp(owners[gw_ring_index(s)].name, name) != 0)
         name_owner(s, name);
     gw_unlock();
 }
@@ -265,11 +270,11 @@ int gw_ring_thread(struct gw_thread *t)
     t->slot = s;
     t->ring = gw_ring_records(s);
     t->mask = s->ring_records - 1;
-    s->head = s->tail = s->lost = s->open_t0 = 0;
+    s->head = s->tail = s->lost = s->open_t0 = s->returned = 0;
     s->tid = (uint32_t)gettid();
     s->thread = t->id;
     gw_store_release(&s->state, GWT_SLOT_USED); /* partner: the drain's and the reader's load */
-    owners[s - gw_ring_slot(0)].pthread = (uint64_t)pthread_self();
+    owners[gw_ring_index(s)].pthread = (uint64_t)pthread_self();
     name_owner(s, name);
     gw_unlock();
     gw_count(GWT_C_THREADS, 1);

@@ -212,7 +212,8 @@ static int copy_slot(struct ring *r, uint32_t index, struct ring_slot *out)
             .first = sound,
             .at = r->records_count,
             .count = (uint32_t)(before.head - sound),
-            .open_t0 = after.state == GWT_SLOT_USED ? after.open_t0 : 0,
+            .open_t0 =
+                after.state == GWT_SLOT_USED && after.open_t0 > after.returned ? after.open_t0 : 0,
             .open_api = after.open_api,
         };
         r->records_count += out->count;

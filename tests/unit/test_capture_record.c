@@ -90,6 +90,21 @@ bool gw_event_takes_time(const void *event)
     return false;
 }
 
+/* Time between calls is too short here for a section: test_capture_section.c has those. */
+void gw_section_ends(struct gw_thread *t, struct gw_frame *f)
+{
+    (void)f;
+    assert_int_equal(t->slot->returned, 0);
+}
+void gw_section_ended(struct gw_thread *t, uint64_t t0)
+{
+    (void)t, (void)t0;
+}
+void gw_section_begins(struct gw_thread *t, uint64_t t1)
+{
+    (void)t, (void)t1;
+}
+
 static int reset(void **state)
 {
     (void)state;
@@ -333,8 +348,15 @@ static void test_open_call_is_shown_while_inside(void **state)
     struct gw_frame own, *f = gw_enter(&own, 8, GWT_SYNC, GWT_LEVEL_DRIVER);
     assert_int_equal(slot.open_api, 8);
     assert_int_equal(slot.open_t0, own.t0);
+    assert_true(gw_slot_inside(&slot));
     gw_leave(&own, f, gw_returned(&own), 0, GWT_SYNC);
-    assert_int_equal(slot.open_t0, 0);
+    assert_int_equal(slot.returned, now);
+    assert_false(gw_slot_inside(&slot));
+    /* a poll ends too, though it leaves no record */
+    f = gw_enter(&own, 9, GWT_POLL, GWT_LEVEL_DRIVER);
+    assert_true(gw_slot_inside(&slot));
+    gw_leave(&own, f, gw_returned(&own), 0, GWT_POLL);
+    assert_false(gw_slot_inside(&slot));
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, reset)
