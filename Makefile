@@ -147,6 +147,10 @@ bench: all sim $(bench) ## costs: nanoseconds per call, bytes per event
 	    sh -c 'if [ -f tests/bench/run.sh ]; then sh tests/bench/run.sh; else \
 	           for b in $(bench); do echo "== $$b"; "$$b" || exit 1; done; fi'
 
+EXITS ?= 200
+python-exits: all sim ## EXITS (200) ends of Python while stacks are taken; PYTHON=python3.13 ...
+	B='$(abspath $(B))' EXITS=$(EXITS) python3 tests/e2e/28-python-exits.py
+
 fresh-check: ## README's two commands in a bare Debian 12 (needs root, debootstrap, network)
 	sh tests/e2e/chroot.sh
 
@@ -203,7 +207,7 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all sim demo unit tests test gpu-test bench fresh-check fuzz-build fuzz lint \
+.PHONY: all sim demo unit tests test gpu-test bench python-exits fresh-check fuzz-build fuzz lint \
         install clean help FORCE
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

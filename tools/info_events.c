@@ -39,7 +39,13 @@ static const char *scope_name(unsigned scope)
 static char *stack_text(const struct gwt_trace *trace, const struct gwt_event *e)
 {
     struct gwt_stack_info k;
-    char *text = xprintf("thread %llu:", (unsigned long long)e->value);
+    static const char *const whys[] = {[GWT_STACK_OUTSIDE] = "outside CUDA",
+                                       [GWT_STACK_INSIDE] = "inside a call",
+                                       [GWT_STACK_RANDOM] = "inside a short call"};
+    unsigned why = GWT_STACK_WHY(e->flags);
+    char *text =
+        xprintf("thread %llu %s%s:", (unsigned long long)e->value, why && why < 4 ? whys[why] : "?",
+                e->flags & GWT_STACK_OF_MAIN ? ", of the main thread" : "");
     if (!gwt_stack(trace, e->arg, &k))
         return text;
     for (size_t i = 0; i < k.count; i++) {

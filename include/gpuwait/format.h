@@ -70,7 +70,7 @@
     X(SECTION, 38)     /* a thread's time between two calls, of 1 ms or more: struct               \
                           gwt_record_section */                                                    \
     X(STACK, 39)       /* where a thread's Python code was: arg = stack id, value = thread id,     \
-                          flags = enum gwt_stack_why, t0 .. t0 + dur: the interpreter was held */
+                          flags: enum gwt_stack_why, t0 .. t0 + dur: the interpreter was held */
 
 enum gwt_kind {
 #define X(name, number) GWT_##name = number,
@@ -167,13 +167,17 @@ struct gwt_record_section {
     uint32_t measured_us;
 };
 
-/* Why a Python stack was taken. */
+/* Why a Python stack was taken. All are taken at instants of one Poisson process, hence in
+ * proportion to time; a RANDOM one stands for 4 times as much as another, one taken a > 1 s
+ * after its section or call began for a times as much. A section is seen from 5 ms of age on, a
+ * call from 2 ms. A stack of a call may be taken up to 1 ms after the call returned, before the
+ * thread's next one. */
 enum gwt_stack_why {
     GWT_STACK_OUTSIDE = 1, /* no CUDA call for longer than usual */
-    GWT_STACK_INSIDE = 2,  /* inside one blocking call for longer than usual */
+    GWT_STACK_INSIDE = 2,  /* inside one call for longer than usual */
     GWT_STACK_RANDOM = 3,  /* at random, of the blocking calls that are short */
 };
-#define GWT_STACK_WHY(flags) ((flags)&0xfu)
+#define GWT_STACK_WHY(flags) GWT_F_SUB(flags)
 /* The thread runs no Python (autograd's, for instance): the main thread's stack instead. */
 #define GWT_STACK_OF_MAIN 0x10u
 
@@ -231,7 +235,7 @@ struct gwt_def {
 enum gwt_def_type {
     GWT_DEF_FACT = 1,      /* id 0; "key\0value" (value not terminated): see gpuwait-format(5) */
     GWT_DEF_API = 2,       /* struct gwt_def_api, name */
-    GWT_DEF_STRING = 3,    /* bytes: kernel name (mangled), range name, mark */
+    GWT_DEF_STRING = 3,    /* bytes: kernel name (mangled), range name, mark, file, function */
     GWT_DEF_SIGNATURE = 4, /* struct gwt_def_signature */
     GWT_DEF_STREAM = 5,    /* struct gwt_def_stream */
     GWT_DEF_THREAD = 6,    /* struct gwt_def_thread, name */

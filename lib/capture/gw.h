@@ -176,6 +176,7 @@ struct gwt_slot *gw_ring_slot(unsigned index);
 unsigned gw_ring_index(const struct gwt_slot *slot);
 unsigned gw_ring_slots_used(void);
 struct gwt_record *gw_ring_records(const struct gwt_slot *slot);
+uint64_t gw_ring_pthread(unsigned index); /* pthread_self() of the slot's thread */
 void gw_ring_slot_release(
     struct gwt_slot *slot); /* drain: a closed and drained slot is free again */
 
@@ -260,13 +261,18 @@ void *gw_resolve(unsigned api);
 void *gw_resolve_runtime(unsigned node, unsigned api);
 void *gw_resolve_symbol(const char *library, const char *name); /* mapped libraries only */
 bool gw_library_mapped(const char *soname);
-void *gw_resolve_next(const char *name); /* after us in the global scope */
+void *gw_resolve_next(const char *name);    /* after us in the global scope */
+void *gw_resolve_default(const char *name); /* anywhere in it */
 
 /* drain.c */
 int gw_drain_start(const struct gwt_file_header *file);
 void gw_drain_stop(void); /* bounded wait for the last frame */
 void gw_drain_kick(void);
 void gw_drain_forget(void); /* in a forked child */
+
+/* stacks.c: samples of Python stacks */
+void gw_stacks_start(void);
+void gw_stacks_reset(void); /* in a forked child that starts */
 
 /* cost.c */
 uint64_t gw_measure_cost(void);
@@ -293,6 +299,7 @@ struct gw_options {
     bool cmdline;
     uint64_t max_bytes;
     unsigned min_free_pct;
+    bool stacks;       /* of Python */
     double timing_pct; /* of device time, for timing samples; 0: off */
     char out[4096];    /* absolute directory */
     char ring[256];    /* auto, dump, shm or a directory */

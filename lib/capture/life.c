@@ -3,6 +3,7 @@
  * Inert until a call needs a context: no file, no thread. Then one start; afterwards
  * either active or, for good, off. A forked child is inert again. */
 #include "gw.h"
+#include "python.h"
 #include "sampler.h"
 
 #include <dlfcn.h>
@@ -111,6 +112,7 @@ static void forget_inherited(void)
     gw_comms_reset();
     gw_sampler_reset();
     gw_sections_reset();
+    gw_stacks_reset();
     inherited = false;
 }
 
@@ -176,6 +178,7 @@ bool gw_start(void)
         if (t)
             gw_nvtx_replay(t);
         gw_timer_start();
+        gw_stacks_start();
     }
     errno = saved;
     return r == 0;
@@ -217,6 +220,7 @@ void gw_after_fork(void)
     gw_ring_forget();
     gw_drain_forget();
     gw_timer_forget();
+    gw_python_forget();
     gw_define_reset();
     gw_memory_reset();
     gw_nvtx_reset();
@@ -256,7 +260,7 @@ __attribute__((constructor)) static void load(void)
     if (gw_options.off) {
         gw_state = GW_OFF;
     } else {
-        pthread_atfork(NULL, NULL, in_child);
+        pthread_atfork(gw_python_fork_begins, gw_python_fork_ended, in_child);
         offer_nvtx();
     }
     errno = saved;
@@ -269,6 +273,7 @@ __attribute__((destructor)) static void unload(void)
     if (gw_load_acquire(&gw_state) != GW_ACTIVE || !was_active)
         return;
     gw_timer_stop();
+    gw_python_stop();
     gw_facts_libraries(true);
     gw_store_release(&gw_state, GW_OFF);
     gw_store_release(gw_alive, 0);

@@ -93,6 +93,10 @@ void gw_options_read(void)
         gw_say("GPUWAIT_FULL=%s is neither drop nor block: drop is used",
                value_of(OPTION_GPUWAIT_FULL));
     gw_options.cmdline = strcmp(value_of(OPTION_GPUWAIT_CMDLINE), "off") != 0;
+    gw_options.stacks = strcmp(value_of(OPTION_GPUWAIT_STACKS), "off") != 0;
+    if (gw_options.stacks && strcmp(value_of(OPTION_GPUWAIT_STACKS), "on") != 0)
+        gw_say("GPUWAIT_STACKS=%s is neither on nor off: on is used",
+               value_of(OPTION_GPUWAIT_STACKS));
     const char *timing = value_of(OPTION_GPUWAIT_GPU_TIMING);
     gw_options.timing_pct = 0.5;
     if (strcmp(timing, "off") == 0 || strcmp(timing, "0") == 0) {

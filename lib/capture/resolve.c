@@ -115,6 +115,11 @@ void *gw_resolve_next(const char *name)
     return real_dlsym(RTLD_NEXT, name);
 }
 
+void *gw_resolve_default(const char *name)
+{
+    return real_dlsym(RTLD_DEFAULT, name);
+}
+
 static uint32_t driver_is_ready;
 
 static void resolve_driver(void *h)

@@ -204,6 +204,11 @@ struct gwt_record *gw_ring_records(const struct gwt_slot *slot)
     return maps[gw_ring_index(slot)];
 }
 
+uint64_t gw_ring_pthread(unsigned index)
+{
+    return owners[index].pthread;
+}
+
 /* The first threads are the ones that train; threads by the hundred get little rings. */
 static uint32_t records_for(uint32_t n)
 {
