@@ -16,8 +16,6 @@
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns)
 {
     double ns = pair_ns - d->constant[class];
-    if (class == GWT_SAMPLE_KERNEL || class == GWT_SAMPLE_GRAPH)
-        ns += GWA_KERNEL_OFFSET_NS;
     return ns > FLOOR_NS ? ns : FLOOR_NS;
 }
 
@@ -40,8 +38,9 @@ static void fit_constants(struct gwa_durations *d)
     double base = kernel->weight ? kernel->sum / kernel->weight : CONSTANT_NS;
     for (unsigned i = 0; i < GWT_SAMPLE_CLASS_COUNT; i++) {
         const struct constant *c = &d->constants[i];
-        d->constant[i] = c->weight ? c->sum / c->weight : base;
+        d->constant[i] = (c->weight ? c->sum / c->weight : base) - GWA_KERNEL_OFFSET_NS;
     }
+    gwa_durations_fit_hand_over(d, base);
     double doubt = 0;
     if (kernel->weight)
         doubt += 2 * sqrt(kernel->variance) / kernel->weight;

@@ -108,7 +108,8 @@ struct gwa_durations {
     size_t early_count;
     uint64_t samples;
     /* after the fit */
-    double constant[GWT_SAMPLE_CLASS_COUNT]; /* to be taken off a pair, ns */
+    double constant[GWT_SAMPLE_CLASS_COUNT]; /* to be taken off a pair, ns ... */
+    double doubt[GWT_SAMPLE_CLASS_COUNT];    /* ... and of that, beyond the kernels' */
     double below, above;                     /* doubt of each kernel */
     double rate[GWT_SAMPLE_CLASS_COUNT];     /* bytes per ns of copies beyond those sampled */
     double variation;                        /* typical variance of a signature over mean^2 */
@@ -136,6 +137,8 @@ unsigned gwa_durations_bucket(uint64_t bytes);
 /* What lies between a pair's events, given how long the pair took. */
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns);
 /* durations_copies.c */
+/* kernel: what a pair adds around the kernel that takes its own time */
+void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel);
 void gwa_durations_fit_copies(struct gwa_durations *d);
 int gwa_durations_mark_nodes(struct gwa_durations *d);
 void gwa_durations_fit_graphs(struct gwa_durations *d);

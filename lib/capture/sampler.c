@@ -28,11 +28,6 @@ static struct {
 } streams[UINT16_MAX + 1];
 static uint64_t all_until; /* the latest of them */
 
-static uint64_t now_ns(void)
-{
-    return gw_clock_ns(CLOCK_MONOTONIC);
-}
-
 /* Predictions are in ticks of the record clock, whose rate is known to a percent: enough. */
 static double ticks_per_ns = 1;
 
@@ -88,27 +83,55 @@ void gw_stream_never(uint16_t stream)
 
 /* ---- timing events of the program's own ------------------------------------------------ */
 
-/* A set of handles; a slot that a collision takes over only widens what is left alone. */
+/* Handles, and what the program did with each: one that it recorded so often and never read
+ * measures nothing; it was only created with the default flags. Where two handles share a slot,
+ * the later one is known. */
 #define EVENTS 8192u
-static uint64_t timing_events[EVENTS];
+#define UNREAD 8u
+#define READ   0xffu
+static struct {
+    uint64_t handle;
+    uint32_t records; /* or READ */
+} timing_events[EVENTS];
 
-static uint64_t *event_slot(const void *event)
+static unsigned event_slot(const void *event)
 {
-    return &timing_events[((uint64_t)(uintptr_t)event * 0x9e3779b97f4a7c15u) >> 51];
+    return (unsigned)(((uint64_t)(uintptr_t)event * 0x9e3779b97f4a7c15u) >> 51);
+}
+
+static bool in_slot(unsigned i, const void *event)
+{
+    return gw_load_relaxed(&timing_events[i].handle) == (uint64_t)(uintptr_t)event;
 }
 
 void gw_event_created(const void *event, unsigned flags)
 {
-    uint64_t *slot = event_slot(event);
-    if (!(flags & 2)) /* not CU_EVENT_DISABLE_TIMING */
-        gw_store_relaxed(slot, (uint64_t)(uintptr_t)event);
-    else if (gw_load_relaxed(slot) == (uint64_t)(uintptr_t)event)
-        gw_store_relaxed(slot, 0);
+    unsigned i = event_slot(event);
+    if (flags & 2) { /* CU_EVENT_DISABLE_TIMING */
+        if (in_slot(i, event))
+            gw_store_relaxed(&timing_events[i].handle, 0);
+        return;
+    }
+    gw_store_relaxed(&timing_events[i].records, 0);
+    gw_store_relaxed(&timing_events[i].handle, (uint64_t)(uintptr_t)event);
 }
 
-bool gw_event_takes_time(const void *event)
+void gw_event_read(const void *event)
 {
-    return gw_load_relaxed(event_slot(event)) == (uint64_t)(uintptr_t)event;
+    unsigned i = event_slot(event);
+    if (event && in_slot(i, event))
+        gw_store_relaxed(&timing_events[i].records, READ);
+}
+
+bool gw_event_times(const void *event)
+{
+    unsigned i = event_slot(event);
+    if (!in_slot(i, event))
+        return false;
+    uint32_t records = gw_load_relaxed(&timing_events[i].records);
+    if (records < UNREAD)
+        gw_store_relaxed(&timing_events[i].records, records + 1);
+    return records != UNREAD;
 }
 
 /* ---- durations seen ----------------------------------------------------------------------- */
@@ -284,7 +307,7 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
     now_sampling.pair = p;
     /* CU_STREAM_PER_THREAD: our calls are the legacy ones, which take null otherwise. */
     now_sampling.stream = per_thread ? (CUstream)(uintptr_t)2 : (CUstream)f->stream;
-    now_sampling.begun_ns = now_ns();
+    now_sampling.begun_ns = gw_now_ns();
     gw_store_relaxed(&foreign, 0);
     gw_store_release(&gw_busy_stream, f->stream ? f->stream : (const void *)1);
     if (spacer) {
@@ -318,7 +341,7 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
     /* Events and stream must belong to one context. */
     if (!gw_driver.cuCtxGetCurrent || gw_driver.cuCtxGetCurrent(&ctx) != 0 || ctx != gw_pool.ctx)
         return -1;
-    if (!afford(now_ns(), spacer ? spacer_ns + PAIR_COST_NS : PAIR_COST_NS))
+    if (!afford(gw_now_ns(), spacer ? spacer_ns + PAIR_COST_NS : PAIR_COST_NS))
         return -1;
     struct gw_pair *p = take_pair();
     if (!p)
@@ -392,7 +415,7 @@ void gw_sample_end(int index, int status)
     gw_fence_signal();
     if (p->reason == GWT_VOID_NONE && (record_event(p->after) != 0 || status != 0))
         p->reason = GWT_VOID_ERROR;
-    uint64_t ended = now_ns();
+    uint64_t ended = gw_now_ns();
     if (p->reason == GWT_VOID_NONE) {
         bool late =
             p->flags & GWT_SAMPLE_SPACER ? *gw_pool.word == now_sampling.value : before_is_done(p);
@@ -409,7 +432,7 @@ void gw_sample_end(int index, int status)
     gw_store_relaxed(&gw_busy_stream, NULL);
     gw_count(GWT_C_SAMPLES, 1);
     gw_count(GWT_C_SAMPLER_GPU_NS, p->spacer_ns + PAIR_COST_NS);
-    gw_count(GWT_C_SAMPLER_HOST_NS, now_ns() - begun);
+    gw_count(GWT_C_SAMPLER_HOST_NS, gw_now_ns() - begun);
     /* Publishes the pair; partner: the timer's acquire load. */
     gw_store_release(&p->state, p->reason == GWT_VOID_NONE ? GW_PAIR_SUBMITTED : GW_PAIR_VOID);
     gw_sub_seq(&in_flight, 1); /* partner: gw_sample_wait() */

@@ -70,7 +70,9 @@ void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1);
 void gw_stream_timed_by_user(uint16_t stream, uint64_t now);
 void gw_stream_never(uint16_t stream);
 void gw_event_created(const void *event, unsigned flags);
-bool gw_event_takes_time(const void *event);
+void gw_event_read(const void *event);
+/* It is being recorded: does the program measure by it, or may it? */
+bool gw_event_times(const void *event);
 
 /* A submission while a sample is being submitted: is it to the same stream? */
 extern const void *gw_busy_stream;

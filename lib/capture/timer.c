@@ -49,9 +49,13 @@ static bool may_call(void)
     return gw_load_acquire(&stop_word) == 0 && gw_load_relaxed(&gw_gate) == 0;
 }
 
+/* The timer thread's own sleep. */
 static void nap(long ns)
 {
-    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+    if (gw_nap_test)
+        gw_nap_test((uint64_t)ns);
+    else
+        nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
 /* ---- preparing ------------------------------------------------------------------------- */
@@ -124,10 +128,10 @@ static bool tell_stamps(void)
 
 static bool wait_for(CUevent e)
 {
-    uint64_t deadline = gw_clock_ns(CLOCK_MONOTONIC) + TIMEOUT_NS;
+    uint64_t deadline = gw_now_ns() + TIMEOUT_NS;
     CUresult r;
     while ((r = REAL(cuEventQuery, e)) == 600) {
-        if (!may_call() || gw_clock_ns(CLOCK_MONOTONIC) > deadline)
+        if (!may_call() || gw_now_ns() > deadline)
             return false;
         nap(20000);
     }
@@ -163,8 +167,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Low quantile of several, into the dump: a kernel of the program's that ran beside ours can
- * only have lengthened one. pre: n >= 1 */
+/* The median of several, into the dump: a few are longer, since kernels of the program's ran
+ * beside ours. pre: n >= 1 */
 static void publish(float *v, unsigned n)
 {
     struct gw_thread *t = gw_thread_get();
@@ -175,7 +179,7 @@ static void publish(float *v, unsigned n)
                            .api = (uint16_t)(GWT_API_PSEUDO + GWT_CONSTANT),
                            .flags = GWT_SAMPLE_KERNEL,
                            .arg = n,
-                           .value = (uint64_t)(v[n / 5] * 1000)};
+                           .value = (uint64_t)(v[n / 2] * 1000)};
     if (t)
         gw_push(t, &r);
 }
@@ -262,7 +266,7 @@ static void harvest(void)
  * a choice. */
 static void pace(uint64_t *last_heads, uint64_t *last_ns)
 {
-    uint64_t heads = 0, now = gw_clock_ns(CLOCK_MONOTONIC);
+    uint64_t heads = 0, now = gw_now_ns();
     for (unsigned i = 0; i < gw_ring_slots_used(); i++)
         heads += gw_load_relaxed(&gw_ring_slot(i)->head);
     if (now - *last_ns < 100000000)
@@ -315,7 +319,7 @@ static bool wait_for_moment(void)
             return false;
         if (!gw_pool.ctx || gw_load_relaxed(&gw_gate))
             continue;
-        uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
+        uint64_t now = gw_now_ns();
         if (!begun)
             begun = now;
         bool idle = gw_load_relaxed(&gw_awaited) != awaited; /* a wait for the device returned */
@@ -327,7 +331,7 @@ static bool wait_for_moment(void)
 
 static void *run(void *arg)
 {
-    uint64_t heads = 0, paced = gw_clock_ns(CLOCK_MONOTONIC), calibrated;
+    uint64_t heads = 0, paced = gw_now_ns(), calibrated;
     struct gwt_triple before, after;
     (void)arg;
     pthread_setname_np(pthread_self(), "gpuwait-timer");
@@ -354,14 +358,14 @@ static void *run(void *arg)
     say_fact("on");
     if (gw_load_acquire(&stop_word) == 0)
         gw_store_release(&gw_timing, 1);
-    calibrated = gw_clock_ns(CLOCK_MONOTONIC);
+    calibrated = gw_now_ns();
     while (!gw_load_acquire(&stop_word) && gw_load_acquire(&gw_state) == GW_ACTIVE) {
         nap(TICK_NS);
         pace(&heads, &paced);
         if (!may_call())
             continue;
         harvest();
-        uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
+        uint64_t now = gw_now_ns();
         if (now - calibrated > CALIBRATE_NS && gw_load_relaxed(&gw_timing)) {
             calibrate(3); /* a profiler that attaches changes the constant */
             calibrated = now;
@@ -402,7 +406,7 @@ void gw_timer_stop(void)
     gw_store_relaxed(&gw_timing, 0);
     gw_store_release(&stop_word, 1);
     for (int i = 0; i < 400 && gw_load_acquire(&running); i++)
-        nap(500000);
+        nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
 }
 
 /* The thread is the parent's: nothing is to be waited for at exit. */
