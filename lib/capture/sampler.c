@@ -17,6 +17,7 @@ uint64_t gw_awaited;
 #define PAIR_COST_NS   7000u   /* what two events cost the device (measured: 4 to 8 us) */
 #define LEAD_NS        40000u  /* a stream this far behind needs no spacer */
 #define APART_NS       150000u /* between two samples, so that one does not meet the other's */
+#define SHARED_NS      1000000000ull /* an engine that two streams used stays shared so long */
 #define USER_TIMING_NS 1000000000ull /* after a timing event of the program's */
 
 /* ---- streams ------------------------------------------------------------------------ */
@@ -48,20 +49,45 @@ static void raise_to(uint64_t *word, uint64_t v)
         gw_store_relaxed(word, v); /* races lose a few us of a prediction */
 }
 
+/* What a stream may have to share with others: a copy engine. */
+static struct engine {
+    uint64_t until, shared; /* `shared`: when it last went from one stream to another */
+    uint32_t stream;
+} engines[GWT_SAMPLE_CLASS_COUNT];
+
+static void engine_given(unsigned class, uint16_t stream, uint64_t t1, uint64_t end)
+{
+    struct engine *e = &engines[class];
+    if (gw_load_relaxed(&e->stream) != stream) {
+        if (gw_load_relaxed(&e->stream))
+            gw_store_relaxed(&e->shared, t1);
+        gw_store_relaxed(&e->stream, stream);
+    }
+    raise_to(&e->until, end);
+}
+
 /* Called once a record is made: advances the prediction of its stream. */
 void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1)
 {
-    unsigned class = f->kind == GWT_LAUNCH         ? GWT_SAMPLE_KERNEL
-                     : f->kind == GWT_GRAPH_LAUNCH ? GWT_SAMPLE_GRAPH
-                     : f->kind == GWT_MEMSET       ? GWT_SAMPLE_MEMSET
-                                                   : GWT_SAMPLE_H2D;
-    const struct gw_seen *s = gw_seen_of(class, arg, f->value);
+    unsigned class = f->kind == GWT_LAUNCH            ? GWT_SAMPLE_KERNEL
+                     : f->kind == GWT_GRAPH_LAUNCH    ? GWT_SAMPLE_GRAPH
+                     : f->kind == GWT_MEMSET          ? GWT_SAMPLE_MEMSET
+                     : GWT_F_SUB(f->flags) == GWT_D2H ? GWT_SAMPLE_D2H
+                     : GWT_F_SUB(f->flags) == GWT_H2D ? GWT_SAMPLE_H2D
+                                                      : GWT_SAMPLE_D2D;
+    struct gw_seen *s = gw_seen_of(class, arg, f->value);
     uint64_t end = t1 + span(2000), until = gw_load_relaxed(&streams[stream].until);
     if (end < until)
         end = until;
     end += span(s && s->n ? (uint64_t)s->mean_ns : 4000);
     gw_store_relaxed(&streams[stream].until, end);
     raise_to(&all_until, end);
+    if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H)
+        engine_given(class, stream, t1, end);
+    if (class == GWT_SAMPLE_GRAPH && s) {
+        gw_store_relaxed(&s->stream, stream);
+        gw_store_relaxed(&s->until, end);
+    }
 }
 
 void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1)
@@ -322,6 +348,22 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
     return record_event(p->before) == 0;
 }
 
+/* It would wait between its events: for the same executable graph, or the same copy engine, at
+ * work for another stream. Behind a spacer it starts now, on a busy stream later, when whoever
+ * else uses the engine may use it again. */
+static bool would_wait(const struct gw_seen *s, unsigned class, uint16_t stream, bool busy,
+                       uint64_t now)
+{
+    if (class == GWT_SAMPLE_GRAPH)
+        return s->until && s->stream != stream && s->until + span(APART_NS) > now;
+    if (class != GWT_SAMPLE_H2D && class != GWT_SAMPLE_D2H)
+        return false;
+    const struct engine *e = &engines[class];
+    if (busy && e->shared && now - e->shared < span(SHARED_NS))
+        return true;
+    return e->until + span(SPACER_MIN_NS) > now && (e->stream != stream || e->shared);
+}
+
 static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, uint16_t stream,
                         uint32_t arg)
 {
@@ -336,6 +378,8 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
                          : wish > SPACER_MAX_NS ? SPACER_MAX_NS
                                                 : (uint32_t)wish;
     uint64_t user = gw_load_relaxed(&streams[stream].user_timing);
+    if (would_wait(s, class, stream, !spacer, now))
+        return -1;
     if (now - last_sample < span(APART_NS) || (user && now - user < span(USER_TIMING_NS)))
         return -1;
     /* Events and stream must belong to one context. */
@@ -474,6 +518,7 @@ void gw_sampler_reset(void)
     memset(signatures, 0, sizeof signatures);
     memset(graphs, 0, sizeof graphs);
     memset(sizes, 0, sizeof sizes);
+    memset(engines, 0, sizeof engines);
     memset(&gw_pool, 0, sizeof gw_pool);
     sampling = in_flight = 0;
     gw_busy_stream = NULL;
