@@ -15,6 +15,8 @@
 #define START_TAIL        12000.0
 #define GAP_KERNEL        720.0 /* end of a kernel to the start of the next in its stream */
 #define GAP_GRAPH         480.0
+#define GAP_GRAPH_FIRST   860.0 /* a launched graph's first node */
+#define GRAPH_DRAIN       320.0
 #define GAP_EVENT         860.0
 #define GAP_ENGINE        1900.0 /* hand-over to another engine */
 /* Between a time stamp and a copy, either way: pairs around 4 KiB are 8.0 and 6.9 us apart, copies
@@ -28,6 +30,7 @@
 #define STAMP            1280.0 /* a timing event: drain, barrier, stamp */
 #define STAMP_SPREAD     0.02
 #define MARK_EVENT       150.0
+#define DRAIN_SPREAD      0.20
 #define STAMP_QUANTUM    32
 #define MAX_RUNNING      128u
 
@@ -170,10 +173,12 @@ static int64_t gap(const struct sim_op *a, const struct sim_op *b)
     double g = GAP_KERNEL;
     if (b->type == OP_MARK || b->type == OP_WAIT_VALUE || b->type == OP_WRITE_VALUE)
         return 0;
-    if (b->type == OP_EVENT) /* its own duration covers the drain of its own engine */
-        return !on_copy_engine(a) ? 0
-               : b->timing        ? gap_to_stamp(a)
-                                  : gap_of(GAP_ENGINE, GAP_SPREAD);
+    if (b->type == OP_EVENT) { /* its own duration covers most of the drain of its own engine */
+        if (on_copy_engine(a))
+            return b->timing ? gap_to_stamp(a) : gap_of(GAP_ENGINE, GAP_SPREAD);
+        double drain = a->type == OP_MARK && a->in_graph ? GRAPH_DRAIN : a->drain;
+        return b->timing && drain > 0 ? jitter(drain / sim_cfg.speed, DRAIN_SPREAD) : 0;
+    }
     if (a->type == OP_EVENT && a->timing && on_copy_engine(b))
         return gap_to_stamp(b);
     if (b->overlap && a->type == OP_KERNEL)
@@ -187,7 +192,7 @@ static int64_t gap(const struct sim_op *a, const struct sim_op *b)
     else if (a->engine && b->engine && a->engine != b->engine)
         g = GAP_ENGINE;
     else if (a->in_graph && b->in_graph)
-        g = GAP_GRAPH;
+        g = a->type == OP_MARK ? GAP_GRAPH_FIRST : GAP_GRAPH;
     return gap_of(g, GAP_SPREAD);
 }
 
