@@ -262,54 +262,7 @@ static int fit_sampled(struct gwa_durations *d)
     return 0;
 }
 
-/* ---- signatures without samples: by their function's other launch shapes ------------ */
-
-struct name { /* weighted by samples; x: threads of the grid */
-    double n, x, y, xx, xy;
-    double least, most, widest;
-};
-
-static double threads_of(const struct gwt_signature_info *info)
-{
-    double threads = 1;
-    for (int i = 0; i < 3; i++)
-        threads *= (double)info->grid[i] * (double)info->block[i];
-    return threads;
-}
-
-static void add_to_name(struct name *name, double threads, const struct signature *s)
-{
-    double n = (double)s->pairs.n, y = s->estimate.ns;
-    if (!name->n || y < name->least)
-        name->least = y;
-    if (y > name->most)
-        name->most = y;
-    if (threads > name->widest)
-        name->widest = threads;
-    name->n += n;
-    name->x += n * threads;
-    name->y += n * y;
-    name->xx += n * threads * threads;
-    name->xy += n * threads * y;
-}
-
-/* A line through the function's shapes, if time grows with their size; else their mean. */
-static struct gwa_duration by_name(const struct name *name, double threads)
-{
-    double mean = name->y / name->n, ns = mean;
-    double spread_x = name->xx - name->x * name->x / name->n;
-    if (threads > 0 && spread_x > 1e-9 * name->xx) {
-        double slope = (name->xy - name->x * name->y / name->n) / spread_x;
-        if (slope > 0)
-            ns = mean + slope * (threads - name->x / name->n);
-    }
-    double most = name->most * (threads > name->widest ? threads / name->widest : 1);
-    if (ns < name->least)
-        ns = name->least;
-    if (ns > most)
-        ns = most;
-    return (struct gwa_duration){.ns = ns, .error = 0.3 * ns, .spread = 0.3 * ns};
-}
+/* ---- signatures without samples ------------------------------------------------------- */
 
 static bool is_comm(const char *name)
 {
@@ -342,33 +295,15 @@ static const struct gwa_duration comm = {.ns = 20000, .error = 20000, .spread = 
 
 static int fit_others(struct gwa_durations *d)
 {
-    struct name *names = NULL;
-    size_t count = 0;
-    int rc = 0;
-    for (size_t i = 0; i < d->signatures_count && !rc; i++) {
+    for (size_t i = 0; i < d->signatures_count; i++) {
         struct gwt_signature_info info;
         struct signature *s = &d->signatures[i];
-        if (!(s->launches || s->pairs.n || s->node) || !gwt_signature(d->trace, (uint32_t)i, &info))
-            continue;
-        s->comm = is_comm(info.name);
-        if (!s->pairs.n || !info.name || info.name_id >= GWA_TIMED_MAX)
-            continue;
-        rc = gwa_grow((void **)&names, &count, info.name_id, sizeof(*names));
-        if (!rc)
-            add_to_name(&names[info.name_id], threads_of(&info), s);
+        if ((s->launches || s->pairs.n || s->node) && gwt_signature(d->trace, (uint32_t)i, &info))
+            s->comm = is_comm(info.name);
+        if (!s->pairs.n)
+            s->estimate = s->comm ? comm : d->unknown;
     }
-    for (size_t i = 0; i < d->signatures_count && !rc; i++) {
-        struct gwt_signature_info info;
-        struct signature *s = &d->signatures[i];
-        if (s->pairs.n)
-            continue;
-        s->estimate = s->comm ? comm : d->unknown;
-        if (!s->comm && (s->launches || s->node) && gwt_signature(d->trace, (uint32_t)i, &info) &&
-            info.name && info.name_id < count && names[info.name_id].n > 0)
-            s->estimate = by_name(&names[info.name_id], threads_of(&info));
-    }
-    free(names);
-    return rc;
+    return gwa_durations_fit_names(d);
 }
 
 /* ---- what is asked for, by key ------------------------------------------------------ */

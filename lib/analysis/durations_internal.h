@@ -1,5 +1,5 @@
-/* Between durations.c (gathering and answering), durations_fit.c (kernels) and
- * durations_copies.c (copies, memsets, graphs). */
+/* Between durations.c (gathering and answering), durations_fit.c (kernels), durations_names.c
+ * (kernels of one function) and durations_copies.c (copies, memsets, graphs). */
 #ifndef GWA_DURATIONS_INTERNAL_H
 #define GWA_DURATIONS_INTERNAL_H
 
@@ -136,6 +136,8 @@ unsigned gwa_durations_bucket(uint64_t bytes);
 
 /* What lies between a pair's events, given how long the pair took. */
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns);
+/* durations_names.c */
+int gwa_durations_fit_names(struct gwa_durations *d);
 /* durations_copies.c */
 /* kernel: what a pair adds around the kernel that takes its own time */
 void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel);
