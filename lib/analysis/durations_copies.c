@@ -200,8 +200,10 @@ static struct gwa_duration by_nodes(const struct gwa_durations *d, uint32_t id)
     }
     if (!nodes)
         return (struct gwa_duration){.ns = FLOOR_NS, .error = FLOOR_NS};
-    sum.ns += (double)(nodes - 1) * GWA_GRAPH_GAP_NS;
-    sum.error += (double)(nodes - 1) * GWA_GRAPH_GAP_NS / 2;
+    double gap, gap_error;
+    gwa_durations_gap(d, true, &gap, &gap_error);
+    sum.ns += (double)(nodes - 1) * gap;
+    sum.error += (double)(nodes - 1) * gap_error;
     return sum;
 }
 

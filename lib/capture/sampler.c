@@ -84,6 +84,8 @@ void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, ui
     raise_to(&all_until, end);
     if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H)
         engine_given(class, stream, t1, end);
+    if (class == GWT_SAMPLE_GRAPH && !gw_load_relaxed(&gw_graphs_ran))
+        gw_store_relaxed(&gw_graphs_ran, 1);
     if (class == GWT_SAMPLE_GRAPH && s) {
         gw_store_relaxed(&s->stream, stream);
         gw_store_relaxed(&s->until, end);
@@ -187,7 +189,8 @@ static uint64_t tokens_at;
 static float spread_ns = 1000;  /* typical spread of the signatures met, the yardstick of choice */
 static float submit_ns = 12000; /* how long submitting a pair takes the host, high percentile */
 static uint32_t wanted;         /* candidates met lately that had too few samples */
-uint32_t gw_sample_every = 64;  /* mean distance of candidates; set by the timer */
+uint32_t gw_graphs_ran;
+uint32_t gw_sample_every = 64; /* mean distance of candidates; set by the timer */
 
 static uint32_t random_word(struct gw_thread *t)
 {
@@ -520,7 +523,7 @@ void gw_sampler_reset(void)
     memset(sizes, 0, sizeof sizes);
     memset(engines, 0, sizeof engines);
     memset(&gw_pool, 0, sizeof gw_pool);
-    sampling = in_flight = 0;
+    sampling = in_flight = gw_graphs_ran = 0;
     gw_busy_stream = NULL;
     tokens_at = all_until = last_sample = 0;
     tokens_ns = 20000000;
