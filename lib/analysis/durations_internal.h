@@ -87,16 +87,14 @@ struct early {
 #define PLACES 16384u /* direct mapped: the newest launches */
 #define EARLY  4096u
 
-struct constant {
-    double weight, sum, variance;
-};
-
-/* What was measured between kernels now and then: the newest, since others' kernels in between
- * lengthen some of them and only a median leaves those out. */
+/* What was measured now and then: the newest. Other kernels in between lengthen some of them, and
+ * only a median leaves those out. */
 #define MEASURED 256u
 struct measured {
     uint32_t count; /* ever */
-    float ns[MEASURED];
+    struct {
+        float ns, weight;
+    } value[MEASURED];
 };
 
 struct gwa_durations {
@@ -106,7 +104,7 @@ struct gwa_durations {
     struct graph *graphs;
     size_t graphs_count;
     struct bucket copies[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
-    struct constant constants[GWT_SAMPLE_CLASS_COUNT];
+    struct measured constants[GWT_SAMPLE_CLASS_COUNT];
     struct measured gaps[2]; /* of a stream, of a graph */
     struct groups groups;
     struct found *found; /* open addressing, found_room a power of two */
@@ -135,6 +133,11 @@ uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes);
 struct group *gwa_durations_group(const struct groups *g, uint64_t key);
 const struct found *gwa_durations_found(const struct gwa_durations *d, uint64_t key);
 unsigned gwa_durations_bucket(uint64_t bytes);
+
+/* durations_constants.c */
+void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e);
+/* post: the median, how far off it may be; false where nothing was measured. */
+bool gwa_durations_median(const struct measured *m, double *ns, double *error);
 
 /* ---- fitting ---- */
 
