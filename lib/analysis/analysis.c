@@ -277,6 +277,7 @@ static void free_device(struct gwa_device *d)
     free(d->transfers);
     gwa_attribution_release(d);
     free(d->gaps);
+    free(d->graphs);
 }
 
 void gwa_free(struct gwa_process *p)

@@ -43,6 +43,7 @@ struct gwa_duration {
     double place;  /* further error where other places of its signature differ, and of this one
                       there are no samples; else 0 */
     bool own;      /* rests on samples of its own signature, graph, or class of copies */
+    bool guessed;  /* rests on no sample of its function at all */
 };
 
 struct gwa_durations;
@@ -75,7 +76,12 @@ void gwa_durations_doubt(const struct gwa_durations *d, double *below, double *a
 /* A kernel of NCCL: communication, and never sampled. */
 bool gwa_durations_is_comm(const struct gwa_durations *d, uint32_t signature);
 
-/* Between two nodes of a graph, ns. */
+/* Between two kernels of a stream, or two nodes of a graph that wait for each other, where the
+ * run did not measure it, ns. */
+#define GWA_GAP_NS       700
 #define GWA_GRAPH_GAP_NS 900
+/* As measured in the run with kernels that take their own time, of which CUPTI counts more as the
+ * kernel's. post: false where it was not, *ns as above. error: how far off it may be. */
+bool gwa_durations_gap(const struct gwa_durations *d, bool graph, double *ns, double *error);
 
 #endif

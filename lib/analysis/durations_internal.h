@@ -1,5 +1,5 @@
-/* Between durations.c (gathering and answering), durations_fit.c (kernels) and
- * durations_copies.c (copies, memsets, graphs). */
+/* Between durations.c (gathering and answering), durations_fit.c (kernels), durations_names.c
+ * (kernels of one function) and durations_copies.c (copies, memsets, graphs). */
 #ifndef GWA_DURATIONS_INTERNAL_H
 #define GWA_DURATIONS_INTERNAL_H
 
@@ -28,7 +28,8 @@ struct group {
     uint8_t
         level; /* 1: by the operation before; 2: by the newest GWA_CONTEXT; 0: copies of a size */
     struct stat pairs;
-    double ns; /* expected */
+    uint64_t busy; /* of these, taken in a stream that was busy, without a spacer */
+    double ns;     /* expected */
     /* while fitting: its mean, how far it is believed, and the same summed over its children */
     double mean, trust, inner, inner_trust;
 };
@@ -46,6 +47,7 @@ struct groups { /* open addressing */
 
 struct signature {
     struct stat pairs;
+    struct stat spaced; /* of these, behind a spacer */
     uint64_t launches;
     struct gwa_duration estimate;
     double elsewhere; /* ns, in a place of which there is no sample ... */
@@ -81,14 +83,20 @@ struct early {
     int64_t t0;
     uint32_t signature, pair_ns;
     uint16_t stream;
-    bool used;
+    bool used, busy;
 };
 
 #define PLACES 16384u /* direct mapped: the newest launches */
 #define EARLY  4096u
 
-struct constant {
-    double weight, sum, variance;
+/* What was measured now and then: the newest. Other kernels in between lengthen some of them, and
+ * only a median leaves those out. */
+#define MEASURED 256u
+struct measured {
+    uint32_t count; /* ever */
+    struct {
+        float ns, weight;
+    } value[MEASURED];
 };
 
 struct gwa_durations {
@@ -98,7 +106,8 @@ struct gwa_durations {
     struct graph *graphs;
     size_t graphs_count;
     struct bucket copies[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
-    struct constant constants[GWT_SAMPLE_CLASS_COUNT];
+    struct measured constants[GWT_SAMPLE_CLASS_COUNT];
+    struct measured gaps[2]; /* of a stream, of a graph */
     struct groups groups;
     struct found *found; /* open addressing, found_room a power of two */
     size_t found_room;
@@ -108,10 +117,12 @@ struct gwa_durations {
     size_t early_count;
     uint64_t samples;
     /* after the fit */
-    double constant[GWT_SAMPLE_CLASS_COUNT]; /* to be taken off a pair, ns */
-    double below, above;                     /* doubt of each kernel */
-    double rate[GWT_SAMPLE_CLASS_COUNT];     /* bytes per ns of copies beyond those sampled */
-    double variation;                        /* typical variance of a signature over mean^2 */
+    double constant[GWT_SAMPLE_CLASS_COUNT]; /* to be taken off a pair, ns ... */
+    double doubt[GWT_SAMPLE_CLASS_COUNT];    /* ... and of that, beyond the kernels' */
+    double busy_ns;      /* by how much more a pair adds around a kernel in a busy stream */
+    double below, above; /* doubt of each kernel */
+    double rate[GWT_SAMPLE_CLASS_COUNT]; /* bytes per ns of copies beyond those sampled */
+    double variation;                    /* typical variance of a signature over mean^2 */
     struct point curves[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
     size_t points[GWT_SAMPLE_CLASS_COUNT];
     struct gwa_duration unknown; /* kernels whose signature says nothing */
@@ -126,6 +137,11 @@ struct group *gwa_durations_group(const struct groups *g, uint64_t key);
 const struct found *gwa_durations_found(const struct gwa_durations *d, uint64_t key);
 unsigned gwa_durations_bucket(uint64_t bytes);
 
+/* durations_constants.c */
+void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e);
+/* post: the median, how far off it may be; false where nothing was measured. */
+bool gwa_durations_median(const struct measured *m, double *ns, double *error);
+
 /* ---- fitting ---- */
 
 #define FLOOR_NS 32 /* the device's timer moves in such steps */
@@ -135,7 +151,15 @@ unsigned gwa_durations_bucket(uint64_t bytes);
 
 /* What lies between a pair's events, given how long the pair took. */
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns);
+/* The same of the mean of kernels' pairs, of which `busy` were taken without a spacer. */
+double gwa_durations_mean(const struct gwa_durations *d, const struct stat *pairs, uint64_t busy);
+/* durations_constants.c. Fits busy_ns; post: how far off it may be. */
+double gwa_durations_fit_busy(struct gwa_durations *d);
+/* durations_names.c */
+int gwa_durations_fit_names(struct gwa_durations *d);
 /* durations_copies.c */
+/* kernel: what a pair adds around the kernel that takes its own time */
+void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel);
 void gwa_durations_fit_copies(struct gwa_durations *d);
 int gwa_durations_mark_nodes(struct gwa_durations *d);
 void gwa_durations_fit_graphs(struct gwa_durations *d);

@@ -50,11 +50,10 @@ static struct shape shape_of(const struct gwa_timeline *t, uint32_t graph)
         out.activity = GWA_COMM;
     if (sum.count < 2)
         return out;
-    double whole = gwa_durations_graph(t->durations, graph).ns;
-    double usual = (sum.count - 1) * GWA_GRAPH_GAP_NS;
-    double between = whole - sum.ns;
-    if (!sum.own && between > 0)
-        between = usual;
+    double whole = gwa_durations_graph(t->durations, graph).ns, gap, error;
+    gwa_durations_gap(t->durations, true, &gap, &error);
+    double usual = (sum.count - 1) * gap;
+    double between = sum.own ? whole - sum.ns : usual;
     between = fmin(between, fmin(2 * usual, whole / 2));
     if (between > 0) {
         out.hollow = (float)(between / whole);

@@ -8,6 +8,7 @@
 
 uint32_t gw_clock = GWT_CLOCK_MONOTONIC;
 uint64_t (*gw_clock_test)(void);
+void (*gw_nap_test)(uint64_t ns);
 
 /* The counter must run at one rate through sleep and frequency changes, and the kernel must
  * itself trust it: on a machine where it does not, two cores may disagree. */
@@ -40,8 +41,10 @@ void gw_clock_init(void)
 {
     /* The simulator's virtual clock, so that its programs can be replayed exactly. */
     const char *test = getenv("GPUWAIT_TEST_CLOCK");
-    if (test && *test)
+    if (test && *test) {
         gw_clock_test = (uint64_t(*)(void))gw_resolve_symbol("libcuda.so.1", "sim_clock_ticks");
+        gw_nap_test = (void (*)(uint64_t))gw_resolve_symbol("libcuda.so.1", "sim_sleep_ns");
+    }
     gw_clock = !gw_clock_test && counter_is_sound() ? GWT_CLOCK_TSC : GWT_CLOCK_MONOTONIC;
 }
 

@@ -13,6 +13,8 @@
 
 extern uint32_t gw_clock;               /* enum gwt_clock, set once before the first record */
 extern uint64_t (*gw_clock_test)(void); /* the simulator's virtual clock, or NULL */
+extern void (*gw_nap_test)(
+    uint64_t ns); /* to sleep by that clock; not on a thread of the program's */
 
 /* Chooses the clock: the TSC where it is invariant and the kernel trusts it. */
 void gw_clock_init(void);
@@ -27,15 +29,16 @@ static inline uint64_t gw_clock_ns(clockid_t id)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static inline uint64_t gw_ticks_other(void)
+/* Time that the program lives in: the virtual clock under test. */
+static inline uint64_t gw_now_ns(void)
 {
-    return gw_clock_test ? gw_clock_test() : gw_clock_ns(CLOCK_MONOTONIC);
+    return gw_unlikely(gw_clock_test) ? gw_clock_test() : gw_clock_ns(CLOCK_MONOTONIC);
 }
 
 static inline __attribute__((always_inline)) uint64_t gw_ticks(void)
 {
     if (gw_unlikely(gw_clock != GWT_CLOCK_TSC))
-        return gw_ticks_other();
+        return gw_now_ns();
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -43,7 +46,7 @@ static inline __attribute__((always_inline)) uint64_t gw_ticks(void)
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
     return v;
 #else
-    return gw_ticks_other();
+    return gw_now_ns();
 #endif
 }
 

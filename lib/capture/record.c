@@ -393,7 +393,7 @@ static void tell_sampler(const struct gw_frame *f, const struct gwt_record *r, u
         gw_stream_awaited(r->stream, GWT_F_SUB(r->flags), t1);
         break;
     case GWT_EVENT_RECORD:
-        if (gw_event_takes_time((const void *)(uintptr_t)f->value))
+        if (gw_event_times((const void *)(uintptr_t)f->value))
             gw_stream_timed_by_user(r->stream, t1);
         break;
     case GWT_NCCL:

@@ -14,9 +14,11 @@ uint64_t gw_awaited;
 
 #define SPACER_MIN_NS  10000u
 #define SPACER_MAX_NS  60000u
-#define PAIR_COST_NS   7000u   /* what two events cost the device (measured: 4 to 8 us) */
-#define LEAD_NS        40000u  /* a stream this far behind needs no spacer */
+#define PAIR_COST_NS   7000u  /* what two events cost the device (measured: 4 to 8 us) */
+#define LEAD_NS        40000u /* a stream this far behind needs no spacer */
+#define SPACED_ANYWAY  12
 #define APART_NS       150000u /* between two samples, so that one does not meet the other's */
+#define SHARED_NS      1000000000ull /* an engine that two streams used stays shared so long */
 #define USER_TIMING_NS 1000000000ull /* after a timing event of the program's */
 
 /* ---- streams ------------------------------------------------------------------------ */
@@ -27,11 +29,6 @@ static struct {
     uint32_t never;
 } streams[UINT16_MAX + 1];
 static uint64_t all_until; /* the latest of them */
-
-static uint64_t now_ns(void)
-{
-    return gw_clock_ns(CLOCK_MONOTONIC);
-}
 
 /* Predictions are in ticks of the record clock, whose rate is known to a percent: enough. */
 static double ticks_per_ns = 1;
@@ -53,20 +50,47 @@ static void raise_to(uint64_t *word, uint64_t v)
         gw_store_relaxed(word, v); /* races lose a few us of a prediction */
 }
 
+/* What a stream may have to share with others: a copy engine. */
+static struct engine {
+    uint64_t until, shared; /* `shared`: when it last went from one stream to another */
+    uint32_t stream;
+} engines[GWT_SAMPLE_CLASS_COUNT];
+
+static void engine_given(unsigned class, uint16_t stream, uint64_t t1, uint64_t end)
+{
+    struct engine *e = &engines[class];
+    if (gw_load_relaxed(&e->stream) != stream) {
+        if (gw_load_relaxed(&e->stream))
+            gw_store_relaxed(&e->shared, t1);
+        gw_store_relaxed(&e->stream, stream);
+    }
+    raise_to(&e->until, end);
+}
+
 /* Called once a record is made: advances the prediction of its stream. */
 void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1)
 {
-    unsigned class = f->kind == GWT_LAUNCH         ? GWT_SAMPLE_KERNEL
-                     : f->kind == GWT_GRAPH_LAUNCH ? GWT_SAMPLE_GRAPH
-                     : f->kind == GWT_MEMSET       ? GWT_SAMPLE_MEMSET
-                                                   : GWT_SAMPLE_H2D;
-    const struct gw_seen *s = gw_seen_of(class, arg, f->value);
+    unsigned class = f->kind == GWT_LAUNCH            ? GWT_SAMPLE_KERNEL
+                     : f->kind == GWT_GRAPH_LAUNCH    ? GWT_SAMPLE_GRAPH
+                     : f->kind == GWT_MEMSET          ? GWT_SAMPLE_MEMSET
+                     : GWT_F_SUB(f->flags) == GWT_D2H ? GWT_SAMPLE_D2H
+                     : GWT_F_SUB(f->flags) == GWT_H2D ? GWT_SAMPLE_H2D
+                                                      : GWT_SAMPLE_D2D;
+    struct gw_seen *s = gw_seen_of(class, arg, f->value);
     uint64_t end = t1 + span(2000), until = gw_load_relaxed(&streams[stream].until);
     if (end < until)
         end = until;
     end += span(s && s->n ? (uint64_t)s->mean_ns : 4000);
     gw_store_relaxed(&streams[stream].until, end);
     raise_to(&all_until, end);
+    if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H)
+        engine_given(class, stream, t1, end);
+    if (class == GWT_SAMPLE_GRAPH && !gw_load_relaxed(&gw_graphs_ran))
+        gw_store_relaxed(&gw_graphs_ran, 1);
+    if (class == GWT_SAMPLE_GRAPH && s) {
+        gw_store_relaxed(&s->stream, stream);
+        gw_store_relaxed(&s->until, end);
+    }
 }
 
 void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1)
@@ -88,27 +112,55 @@ void gw_stream_never(uint16_t stream)
 
 /* ---- timing events of the program's own ------------------------------------------------ */
 
-/* A set of handles; a slot that a collision takes over only widens what is left alone. */
+/* Handles, and what the program did with each: one that it recorded so often and never read
+ * measures nothing; it was only created with the default flags. Where two handles share a slot,
+ * the later one is known. */
 #define EVENTS 8192u
-static uint64_t timing_events[EVENTS];
+#define UNREAD 8u
+#define READ   0xffu
+static struct {
+    uint64_t handle;
+    uint32_t records; /* or READ */
+} timing_events[EVENTS];
 
-static uint64_t *event_slot(const void *event)
+static unsigned event_slot(const void *event)
 {
-    return &timing_events[((uint64_t)(uintptr_t)event * 0x9e3779b97f4a7c15u) >> 51];
+    return (unsigned)(((uint64_t)(uintptr_t)event * 0x9e3779b97f4a7c15u) >> 51);
+}
+
+static bool in_slot(unsigned i, const void *event)
+{
+    return gw_load_relaxed(&timing_events[i].handle) == (uint64_t)(uintptr_t)event;
 }
 
 void gw_event_created(const void *event, unsigned flags)
 {
-    uint64_t *slot = event_slot(event);
-    if (!(flags & 2)) /* not CU_EVENT_DISABLE_TIMING */
-        gw_store_relaxed(slot, (uint64_t)(uintptr_t)event);
-    else if (gw_load_relaxed(slot) == (uint64_t)(uintptr_t)event)
-        gw_store_relaxed(slot, 0);
+    unsigned i = event_slot(event);
+    if (flags & 2) { /* CU_EVENT_DISABLE_TIMING */
+        if (in_slot(i, event))
+            gw_store_relaxed(&timing_events[i].handle, 0);
+        return;
+    }
+    gw_store_relaxed(&timing_events[i].records, 0);
+    gw_store_relaxed(&timing_events[i].handle, (uint64_t)(uintptr_t)event);
 }
 
-bool gw_event_takes_time(const void *event)
+void gw_event_read(const void *event)
 {
-    return gw_load_relaxed(event_slot(event)) == (uint64_t)(uintptr_t)event;
+    unsigned i = event_slot(event);
+    if (event && in_slot(i, event))
+        gw_store_relaxed(&timing_events[i].records, READ);
+}
+
+bool gw_event_times(const void *event)
+{
+    unsigned i = event_slot(event);
+    if (!in_slot(i, event))
+        return false;
+    uint32_t records = gw_load_relaxed(&timing_events[i].records);
+    if (records < UNREAD)
+        gw_store_relaxed(&timing_events[i].records, records + 1);
+    return records != UNREAD;
 }
 
 /* ---- durations seen ----------------------------------------------------------------------- */
@@ -138,7 +190,8 @@ static uint64_t tokens_at;
 static float spread_ns = 1000;  /* typical spread of the signatures met, the yardstick of choice */
 static float submit_ns = 12000; /* how long submitting a pair takes the host, high percentile */
 static uint32_t wanted;         /* candidates met lately that had too few samples */
-uint32_t gw_sample_every = 64;  /* mean distance of candidates; set by the timer */
+uint32_t gw_graphs_ran;
+uint32_t gw_sample_every = 64; /* mean distance of candidates; set by the timer */
 
 static uint32_t random_word(struct gw_thread *t)
 {
@@ -284,7 +337,7 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
     now_sampling.pair = p;
     /* CU_STREAM_PER_THREAD: our calls are the legacy ones, which take null otherwise. */
     now_sampling.stream = per_thread ? (CUstream)(uintptr_t)2 : (CUstream)f->stream;
-    now_sampling.begun_ns = now_ns();
+    now_sampling.begun_ns = gw_now_ns();
     gw_store_relaxed(&foreign, 0);
     gw_store_release(&gw_busy_stream, f->stream ? f->stream : (const void *)1);
     if (spacer) {
@@ -299,6 +352,22 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
     return record_event(p->before) == 0;
 }
 
+/* It would wait between its events: for the same executable graph, or the same copy engine, at
+ * work for another stream. Behind a spacer it starts now, on a busy stream later, when whoever
+ * else uses the engine may use it again. */
+static bool would_wait(const struct gw_seen *s, unsigned class, uint16_t stream, bool busy,
+                       uint64_t now)
+{
+    if (class == GWT_SAMPLE_GRAPH)
+        return s->until && s->stream != stream && s->until + span(APART_NS) > now;
+    if (class != GWT_SAMPLE_H2D && class != GWT_SAMPLE_D2H)
+        return false;
+    const struct engine *e = &engines[class];
+    if (busy && e->shared && now - e->shared < span(SHARED_NS))
+        return true;
+    return e->until + span(SPACER_MIN_NS) > now && (e->stream != stream || e->shared);
+}
+
 static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, uint16_t stream,
                         uint32_t arg)
 {
@@ -307,18 +376,22 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
     CUcontext ctx = NULL;
     if (until > all)
         until = all; /* a device-wide wait came after */
-    bool spacer = until < now + span(LEAD_NS);
+    /* In a busy stream now and then too: by how much pairs differ there, the same kernels tell. */
+    bool spacer = until < now + span(LEAD_NS) ||
+                  (class == GWT_SAMPLE_KERNEL && random_word(gw_self) % SPACED_ANYWAY == 0);
     float wish = submit_ns * 1.3f + 3000;
     uint32_t spacer_ns = wish < SPACER_MIN_NS   ? SPACER_MIN_NS
                          : wish > SPACER_MAX_NS ? SPACER_MAX_NS
                                                 : (uint32_t)wish;
     uint64_t user = gw_load_relaxed(&streams[stream].user_timing);
+    if (would_wait(s, class, stream, !spacer, now))
+        return -1;
     if (now - last_sample < span(APART_NS) || (user && now - user < span(USER_TIMING_NS)))
         return -1;
     /* Events and stream must belong to one context. */
     if (!gw_driver.cuCtxGetCurrent || gw_driver.cuCtxGetCurrent(&ctx) != 0 || ctx != gw_pool.ctx)
         return -1;
-    if (!afford(now_ns(), spacer ? spacer_ns + PAIR_COST_NS : PAIR_COST_NS))
+    if (!afford(gw_now_ns(), spacer ? spacer_ns + PAIR_COST_NS : PAIR_COST_NS))
         return -1;
     struct gw_pair *p = take_pair();
     if (!p)
@@ -392,7 +465,7 @@ void gw_sample_end(int index, int status)
     gw_fence_signal();
     if (p->reason == GWT_VOID_NONE && (record_event(p->after) != 0 || status != 0))
         p->reason = GWT_VOID_ERROR;
-    uint64_t ended = now_ns();
+    uint64_t ended = gw_now_ns();
     if (p->reason == GWT_VOID_NONE) {
         bool late =
             p->flags & GWT_SAMPLE_SPACER ? *gw_pool.word == now_sampling.value : before_is_done(p);
@@ -409,7 +482,7 @@ void gw_sample_end(int index, int status)
     gw_store_relaxed(&gw_busy_stream, NULL);
     gw_count(GWT_C_SAMPLES, 1);
     gw_count(GWT_C_SAMPLER_GPU_NS, p->spacer_ns + PAIR_COST_NS);
-    gw_count(GWT_C_SAMPLER_HOST_NS, now_ns() - begun);
+    gw_count(GWT_C_SAMPLER_HOST_NS, gw_now_ns() - begun);
     /* Publishes the pair; partner: the timer's acquire load. */
     gw_store_release(&p->state, p->reason == GWT_VOID_NONE ? GW_PAIR_SUBMITTED : GW_PAIR_VOID);
     gw_sub_seq(&in_flight, 1); /* partner: gw_sample_wait() */
@@ -451,8 +524,9 @@ void gw_sampler_reset(void)
     memset(signatures, 0, sizeof signatures);
     memset(graphs, 0, sizeof graphs);
     memset(sizes, 0, sizeof sizes);
+    memset(engines, 0, sizeof engines);
     memset(&gw_pool, 0, sizeof gw_pool);
-    sampling = in_flight = 0;
+    sampling = in_flight = gw_graphs_ran = 0;
     gw_busy_stream = NULL;
     tokens_at = all_until = last_sample = 0;
     tokens_ns = 20000000;

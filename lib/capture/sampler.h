@@ -56,6 +56,8 @@ struct gw_seen {
     float m2;
     uint32_t taken;    /* samples begun */
     uint32_t launches; /* of a graph, as candidates saw them: its first is never timed */
+    uint16_t stream;   /* of its newest launch ... */
+    uint64_t until;    /* ... and when that ends, as predicted */
 };
 struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value);
 
@@ -70,13 +72,16 @@ void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1);
 void gw_stream_timed_by_user(uint16_t stream, uint64_t now);
 void gw_stream_never(uint16_t stream);
 void gw_event_created(const void *event, unsigned flags);
-bool gw_event_takes_time(const void *event);
+void gw_event_read(const void *event);
+/* It is being recorded: does the program measure by it, or may it? */
+bool gw_event_times(const void *event);
 
 /* A submission while a sample is being submitted: is it to the same stream? */
 extern const void *gw_busy_stream;
 void gw_sample_foreign(const void *stream);
 void gw_sampler_clock(uint64_t ticks, uint64_t ns);
 extern uint32_t gw_sample_every;
+extern uint32_t gw_graphs_ran; /* the program launches graphs */
 
 /* Before the real BeginCapture, the gate being up: waits for a sample in flight. */
 void gw_sample_wait(void);

@@ -15,16 +15,24 @@
 #define START_TAIL        12000.0
 #define GAP_KERNEL        720.0 /* end of a kernel to the start of the next in its stream */
 #define GAP_GRAPH         480.0
+#define GAP_GRAPH_FIRST   860.0 /* a launched graph's first node */
+#define GRAPH_DRAIN       320.0
 #define GAP_EVENT         860.0
 #define GAP_ENGINE        1900.0 /* hand-over to another engine */
-#define GAP_STREAM        1400.0 /* a wait for another stream's event */
-#define GAP_OVERLAP       90.0
-#define GAP_SPREAD        0.10
-#define STAMP             1280.0 /* a timing event: drain, barrier, stamp */
-#define STAMP_SPREAD      0.02
-#define MARK_EVENT        150.0
-#define STAMP_QUANTUM     32
-#define MAX_RUNNING       128u
+/* Between a time stamp and a copy, either way: pairs around 4 KiB are 8.0 and 6.9 us apart, copies
+ * of few bytes last 1.0 and 1.55, and what is left scatters widely. */
+#define GAP_STAMP_H2D    2800.0
+#define GAP_STAMP_D2H    2000.0
+#define GAP_STAMP_SPREAD 0.35
+#define GAP_STREAM       1400.0 /* a wait for another stream's event */
+#define GAP_OVERLAP      90.0
+#define GAP_SPREAD       0.10
+#define STAMP            1280.0 /* a timing event: drain, barrier, stamp */
+#define STAMP_SPREAD     0.02
+#define MARK_EVENT       150.0
+#define DRAIN_SPREAD      0.20
+#define STAMP_QUANTUM    32
+#define MAX_RUNNING      128u
 
 struct engine {
     struct sim_op *head, *tail; /* ready, waiting for the engine */
@@ -149,14 +157,30 @@ static bool on_copy_engine(const struct sim_op *op)
     return op->engine != ENG_NONE && op->engine != ENG_COMPUTE;
 }
 
+static int64_t gap_of(double g, double spread)
+{
+    return jitter(g * sim_cfg.gap / sim_cfg.speed, spread);
+}
+
+static int64_t gap_to_stamp(const struct sim_op *copy)
+{
+    return gap_of(copy->engine == ENG_D2H ? GAP_STAMP_D2H : GAP_STAMP_H2D, GAP_STAMP_SPREAD);
+}
+
 /* From the end of `a` to the earliest start of `b`. */
 static int64_t gap(const struct sim_op *a, const struct sim_op *b)
 {
     double g = GAP_KERNEL;
     if (b->type == OP_MARK || b->type == OP_WAIT_VALUE || b->type == OP_WRITE_VALUE)
         return 0;
-    if (b->type == OP_EVENT) /* its own duration covers the drain of its own engine */
-        return on_copy_engine(a) ? jitter(GAP_ENGINE * sim_cfg.gap / sim_cfg.speed, GAP_SPREAD) : 0;
+    if (b->type == OP_EVENT) { /* its own duration covers most of the drain of its own engine */
+        if (on_copy_engine(a))
+            return b->timing ? gap_to_stamp(a) : gap_of(GAP_ENGINE, GAP_SPREAD);
+        double drain = a->type == OP_MARK && a->in_graph ? GRAPH_DRAIN : a->drain;
+        return b->timing && drain > 0 ? jitter(drain / sim_cfg.speed, DRAIN_SPREAD) : 0;
+    }
+    if (a->type == OP_EVENT && a->timing && on_copy_engine(b))
+        return gap_to_stamp(b);
     if (b->overlap && a->type == OP_KERNEL)
         g = GAP_OVERLAP;
     else if (a->type == OP_MARK ? !a->in_graph : a->stream != b->stream && !b->in_graph)
@@ -168,8 +192,8 @@ static int64_t gap(const struct sim_op *a, const struct sim_op *b)
     else if (a->engine && b->engine && a->engine != b->engine)
         g = GAP_ENGINE;
     else if (a->in_graph && b->in_graph)
-        g = GAP_GRAPH;
-    return jitter(g * sim_cfg.gap / sim_cfg.speed, GAP_SPREAD);
+        g = a->type == OP_MARK ? GAP_GRAPH_FIRST : GAP_GRAPH;
+    return gap_of(g, GAP_SPREAD);
 }
 
 void sim_op_after(struct sim_op *op, const struct sim_op *before)
@@ -535,7 +559,7 @@ double sim_copy_ns(enum sim_direction direction, bool pageable, uint64_t bytes)
     static const struct {
         double base, bytes_per_ns;
     } speed[DIR_COUNT] = {
-        [DIR_H2D] = {1250, 55.0},  [DIR_D2H] = {1150, 55.0}, [DIR_D2D] = {1100, 1400.0},
+        [DIR_H2D] = {1000, 55.0},  [DIR_D2H] = {1550, 55.0}, [DIR_D2D] = {1100, 1400.0},
         [DIR_P2P] = {2200, 150.0}, [DIR_H2H] = {900, 12.0},
     };
     double rate = speed[direction].bytes_per_ns;

@@ -65,6 +65,7 @@ struct sim_op {
     int64_t ready, start, end;
     double work;   /* ns left at full rate */
     double demand; /* share of the device that it could fill */
+    double drain;  /* ns from its end until a time stamp behind it can be taken, beyond the usual */
     uint64_t bytes;
     uint32_t name; /* truth's name id */
     /* runs when the operation ends; may be NULL */

@@ -118,12 +118,93 @@ static void pace(void)
         real_sleep((int64_t)lead);
 }
 
+/* ---- naps: threads of a recorder's that sleep in virtual time ------------------------------
+ *
+ * Whoever carries the clock to the time at which one is to wake lets it run until it sleeps
+ * again, so that what it does happens at that time, as it would beside a real program. Bounded
+ * in real time, both ways: it may need a lock that this thread holds, or the clock may stop. */
+#define NAP_REAL_NS 20000000
+
+struct nap {
+    int64_t wake;
+    bool over;
+    struct nap *next;
+};
+static pthread_mutex_t nap_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t nap_cond = PTHREAD_COND_INITIALIZER;
+static struct nap *naps;
+static int64_t next_wake = INT64_MAX;
+static unsigned woken; /* and not asleep again */
+
+static struct timespec real_in(int64_t ns)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    ns += ts.tv_nsec;
+    return (struct timespec){ts.tv_sec + ns / 1000000000, ns % 1000000000};
+}
+
+static void find_next_wake(void)
+{
+    int64_t next = INT64_MAX;
+    for (struct nap *n = naps; n; n = n->next)
+        if (!n->over && n->wake < next)
+            next = n->wake;
+    __atomic_store_n(&next_wake, next, __ATOMIC_SEQ_CST);
+}
+
+static void nap_until(int64_t t)
+{
+    struct nap me = {.wake = t}, **p;
+    struct timespec limit = real_in(NAP_REAL_NS);
+    pthread_mutex_lock(&nap_lock);
+    me.next = naps;
+    naps = &me;
+    find_next_wake();
+    if (woken)
+        woken--;
+    pthread_cond_broadcast(&nap_cond);
+    while (!me.over)
+        if (pthread_cond_timedwait(&nap_cond, &nap_lock, &limit) == ETIMEDOUT)
+            break;
+    for (p = &naps; *p != &me; p = &(*p)->next)
+        ;
+    *p = me.next;
+    find_next_wake();
+    pthread_mutex_unlock(&nap_lock);
+}
+
+static void hand_over(void)
+{
+    struct timespec limit = real_in(NAP_REAL_NS);
+    pthread_mutex_lock(&nap_lock);
+    for (struct nap *n = naps; n; n = n->next)
+        if (!n->over && n->wake <= sim_clock()) {
+            n->over = true;
+            woken++;
+        }
+    find_next_wake();
+    pthread_cond_broadcast(&nap_cond);
+    while (woken)
+        if (pthread_cond_timedwait(&nap_cond, &nap_lock, &limit) == ETIMEDOUT)
+            woken = 0;
+    pthread_mutex_unlock(&nap_lock);
+}
+
+/* pre: not locked, unless nobody naps */
 static void advance_to(int64_t t)
 {
-    int64_t old = __atomic_load_n(&virtual_now, __ATOMIC_SEQ_CST);
-    while (t > old && !__atomic_compare_exchange_n(&virtual_now, &old, t, false, __ATOMIC_SEQ_CST,
-                                                   __ATOMIC_SEQ_CST))
-        ;
+    for (;;) {
+        int64_t old = __atomic_load_n(&virtual_now, __ATOMIC_SEQ_CST);
+        int64_t wake = __atomic_load_n(&next_wake, __ATOMIC_SEQ_CST);
+        int64_t to = wake < t ? wake : t;
+        while (to > old && !__atomic_compare_exchange_n(&virtual_now, &old, to, false,
+                                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            ;
+        if (wake > t)
+            break;
+        hand_over();
+    }
     pace();
 }
 
@@ -146,7 +227,9 @@ void sim_spend(uint64_t ns)
         spin_until(t->accounted);
     } else if (!t->quiet) {
         t->cpu_ns += ns;
-        __atomic_add_fetch(&virtual_now, (int64_t)ns, __ATOMIC_SEQ_CST);
+        int64_t now = __atomic_add_fetch(&virtual_now, (int64_t)ns, __ATOMIC_SEQ_CST);
+        if (now >= __atomic_load_n(&next_wake, __ATOMIC_SEQ_CST))
+            hand_over();
         pace();
     }
 }
@@ -185,6 +268,8 @@ SIM_EXPORT void sim_sleep_ns(uint64_t ns)
         real_sleep((int64_t)ns);
     else if (t->in_callback)
         t->callback_ns += ns;
+    else if (t->quiet)
+        nap_until(sim_clock() + (int64_t)ns);
     else
         advance_to(sim_clock() + (int64_t)ns);
 }
@@ -397,7 +482,9 @@ static void wait_for(struct sim_op *op, enum sim_state state)
         int64_t next = sim_device_next();
         if (sim_cfg.is_virtual && next != SIM_NEVER && !t->quiet) {
             int64_t before = sim_clock();
+            sim_unlock();
             advance_to(next);
+            sim_lock();
             t->cpu_ns += (uint64_t)(sim_clock() - before);
             continue;
         }

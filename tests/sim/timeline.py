@@ -41,7 +41,7 @@ def run(seed):
         )
         env.pop("GPUWAIT", None)
         if opts.clock == "virtual":
-            env.update(GPUWAIT_TEST_CLOCK="1", SIM_PACE="2")
+            env.update(GPUWAIT_TEST_CLOCK="1", SIM_PACE="6")
         if opts.double:
             env.update(SIM_LATENCY="2", SIM_GAP="2", SIM_VARIANCE="2")
         subprocess.run([build + "/sim/clients/random", str(seed), str(opts.ms)], env=env, check=True,

@@ -67,7 +67,7 @@ static void events(void)
     }
     expect("empty pair of timing events, us", empty, 1.1, 1.5);
     expect("pair around a null kernel, us", with_null, 2.4, 3.1);
-    expect("pair around a 100 us kernel, less 100 us", with_spin - 100, 2.4, 3.1);
+    expect("pair around a 100 us kernel, less 100 us", with_spin - 100, 2.6, 3.3);
     uint64_t t = now();
     CUevent e;
     CHECK(CU(cuEventCreate)(&e, 0));
@@ -161,7 +161,7 @@ static void copies(void)
     t = PAIR(a, CHECK(CU(cuMemcpyDtoHAsync_v2)(pinned, memory, (size_t)bytes, a)));
     expect("and back, GB/s", bytes / t / 1e3, 50, 57);
     t = PAIR(a, CHECK(CU(cuMemcpyHtoDAsync_v2)(memory, pinned, 4096, a)));
-    expect("pair around 4 KiB, us", t, 3.5, 9);
+    expect("pair around 4 KiB, us", t, 6, 10);
 
     /* both directions and a kernel at once */
     settle();
