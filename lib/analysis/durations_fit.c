@@ -44,7 +44,6 @@ static void fit_constants(struct gwa_durations *d)
     }
     d->constant[GWT_SAMPLE_KERNEL] += WRITES_NS;
     d->constant[GWT_SAMPLE_GRAPH] += WRITES_NS;
-    d->constant[GWT_SAMPLE_D2D] += WRITES_NS;
     gwa_durations_fit_hand_over(d, base);
     double doubt = 0;
     if (kernel->weight)

@@ -14,9 +14,10 @@ uint64_t gw_awaited;
 
 #define SPACER_MIN_NS  10000u
 #define SPACER_MAX_NS  60000u
-#define PAIR_COST_NS   7000u   /* what two events cost the device (measured: 4 to 8 us) */
-#define LEAD_NS        40000u  /* a stream this far behind needs no spacer */
-#define APART_NS       150000u /* between two samples, so that one does not meet the other's */
+#define PAIR_COST_NS   7000u    /* what two events cost the device (measured: 4 to 8 us) */
+#define LEAD_NS        40000u   /* a stream this far behind needs no spacer */
+#define APART_NS       150000u  /* between two samples, so that one does not meet the other's */
+#define TOKENS_NS      20000000 /* of device time, that may be saved up; the start has them */
 #define SHARED_NS      1000000000ull /* an engine that two streams used stays shared so long */
 #define USER_TIMING_NS 1000000000ull /* after a timing event of the program's */
 
@@ -182,12 +183,12 @@ struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value)
 static uint32_t sampling;  /* one sample is submitted at a time */
 static uint32_t in_flight; /* raised before the gate is read; partner: gw_sample_wait() */
 static uint64_t last_sample;
-static int64_t tokens_ns = 20000000; /* device time to spend; the start may take 20 ms ahead */
+static int64_t tokens_ns = TOKENS_NS; /* device time to spend */
 static uint64_t tokens_at;
-static float spread_ns = 1000;  /* typical spread of the signatures met, the yardstick of choice */
-static float submit_ns = 12000; /* how long submitting a pair takes the host, high percentile */
-static uint32_t wanted;         /* candidates met lately that had too few samples */
-uint32_t gw_sample_every = 64;  /* mean distance of candidates; set by the timer */
+static uint32_t price_ns = 1000; /* spread at which every candidate is worth its cost */
+static float submit_ns = 12000;  /* how long submitting a pair takes the host, high percentile */
+static uint32_t wanted;          /* candidates met lately that had too few samples */
+uint32_t gw_sample_every = 64;   /* mean distance of candidates; set by the timer */
 
 static uint32_t random_word(struct gw_thread *t)
 {
@@ -216,8 +217,8 @@ static float root(float x)
 }
 
 /* For a given number of samples the error of the total is least when a signature gets them
- * in proportion to its launches x spread: launches come by themselves, so accept by spread.
- * The first three come at once. */
+ * in proportion to its launches x spread: launches come by themselves, so accept by spread,
+ * against a price at which the budget is just spent. The first three come at once. */
 static bool worth(struct gw_thread *t, struct gw_seen *s)
 {
     if (s->taken < 3) {
@@ -234,8 +235,7 @@ static bool worth(struct gw_thread *t, struct gw_seen *s)
     float spread = root(s->m2 / (float)(s->n - 1));
     if (spread < 0.02f * s->mean_ns + 50)
         spread = 0.02f * s->mean_ns + 50;
-    spread_ns += (spread - spread_ns) / 64;
-    return (float)(random_word(t) & 0xffff) * (2 * spread_ns) < spread * 65536.0f;
+    return (float)(random_word(t) & 0xffff) * (float)gw_load_relaxed(&price_ns) < spread * 65536.0f;
 }
 
 /* A bucket that fills with the wall clock at the budget's rate. */
@@ -245,11 +245,24 @@ static bool afford(uint64_t now, int64_t cost)
     if (!tokens_at)
         tokens = tokens_ns;
     tokens_at = now;
-    tokens_ns = tokens > 20000000 ? 20000000 : tokens;
+    tokens_ns = tokens > TOKENS_NS ? TOKENS_NS : tokens;
     if (tokens_ns < cost)
         return false;
     tokens_ns -= cost;
     return true;
+}
+
+void gw_sampler_price(void)
+{
+    int64_t tokens = __atomic_load_n(&tokens_ns, __ATOMIC_RELAXED);
+    uint32_t price = price_ns;
+    if (tokens > TOKENS_NS / 2)
+        price /= 2;
+    else if (tokens > TOKENS_NS / 8)
+        price -= price / 4;
+    else if (tokens < TOKENS_NS / 20)
+        price += price / 4 + 1;
+    gw_store_relaxed(&price_ns, price < 16 ? 16 : price > 1000000000 ? 1000000000 : price);
 }
 
 /* ---- one sample ------------------------------------------------------------------------------ */
@@ -523,5 +536,6 @@ void gw_sampler_reset(void)
     sampling = in_flight = 0;
     gw_busy_stream = NULL;
     tokens_at = all_until = last_sample = 0;
-    tokens_ns = 20000000;
+    tokens_ns = TOKENS_NS;
+    price_ns = 1000;
 }

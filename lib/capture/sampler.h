@@ -81,6 +81,8 @@ extern const void *gw_busy_stream;
 void gw_sample_foreign(const void *stream);
 void gw_sampler_clock(uint64_t ticks, uint64_t ns);
 extern uint32_t gw_sample_every;
+/* Every now and then, from one thread: follows what is left of the budget. */
+void gw_sampler_price(void);
 
 /* Before the real BeginCapture, the gate being up: waits for a sample in flight. */
 void gw_sample_wait(void);
