@@ -9,7 +9,8 @@
 
 #include <math.h>
 
-#define KNOTS 24 /* places where the lines may meet that are tried */
+#define OWN_PRIOR 4  /* samples that the function's scatter counts for in a signature's */
+#define KNOTS     24 /* places where the lines may meet that are tried */
 
 struct shape { /* a signature of the function */
     uint32_t name, signature;
@@ -138,9 +139,13 @@ static int fit_name(const struct gwa_durations *d, const struct shape *s, size_t
 static void draw(struct signature *s, const struct fit *f, double x)
 {
     double y = at(f, x), n = (double)s->pairs.n;
-    double own = n / f->scatter, others = f->apart > 0 ? 1 / f->apart : 1e12;
     if (s->level)
         return;
+    /* its own scatter, as far as it is known */
+    double scatter = f->scatter;
+    if (n > 1)
+        scatter = (s->pairs.m2 / (y * y) + OWN_PRIOR * scatter) / (n - 1 + OWN_PRIOR);
+    double own = n / scatter, others = f->apart > 0 ? 1 / f->apart : 1e12;
     if (!n) {
         s->estimate = (struct gwa_duration){
             .ns = y, .error = y * sqrt(f->apart + f->error), .spread = y * sqrt(f->scatter)};

@@ -185,6 +185,7 @@ static uint32_t in_flight; /* raised before the gate is read; partner: gw_sample
 static uint64_t last_sample;
 static int64_t tokens_ns = TOKENS_NS; /* device time to spend */
 static uint64_t tokens_at;
+static uint32_t lacking;         /* samples that found no pair of events free */
 static uint32_t price_ns = 1000; /* spread at which every candidate is worth its cost */
 static float submit_ns = 12000;  /* how long submitting a pair takes the host, high percentile */
 static uint32_t wanted;          /* candidates met lately that had too few samples */
@@ -256,12 +257,15 @@ void gw_sampler_price(void)
 {
     int64_t tokens = __atomic_load_n(&tokens_ns, __ATOMIC_RELAXED);
     uint32_t price = price_ns;
-    if (tokens > TOKENS_NS / 2)
+    if (gw_load_relaxed(&lacking))
+        price += price / 2 + 1;
+    else if (tokens > TOKENS_NS / 2)
         price /= 2;
     else if (tokens > TOKENS_NS / 8)
         price -= price / 4;
     else if (tokens < TOKENS_NS / 20)
         price += price / 4 + 1;
+    gw_store_relaxed(&lacking, 0);
     gw_store_relaxed(&price_ns, price < 16 ? 16 : price > 1000000000 ? 1000000000 : price);
 }
 
@@ -398,11 +402,15 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
     /* Events and stream must belong to one context. */
     if (!gw_driver.cuCtxGetCurrent || gw_driver.cuCtxGetCurrent(&ctx) != 0 || ctx != gw_pool.ctx)
         return -1;
-    if (!afford(gw_now_ns(), spacer ? spacer_ns + PAIR_COST_NS : PAIR_COST_NS))
-        return -1;
     struct gw_pair *p = take_pair();
-    if (!p)
+    if (!p) {
+        gw_add_relaxed(&lacking, 1);
         return -1;
+    }
+    if (!afford(gw_now_ns(), spacer ? spacer_ns + PAIR_COST_NS : PAIR_COST_NS)) {
+        gw_store_release(&p->state, GW_PAIR_FREE);
+        return -1;
+    }
     last_sample = now;
     s->taken++;
     if (!start(f, class, p, stream, arg, spacer, spacer_ns))

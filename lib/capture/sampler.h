@@ -13,7 +13,7 @@
 extern uint32_t gw_timing;   /* 1: ready, samples may be taken */
 extern uint64_t gw_spending; /* ns of device time that may be spent per second */
 
-#define GW_PAIRS 64u
+#define GW_PAIRS 256u /* a full queue holds a pair for long */
 
 enum gw_pair_state {
     GW_PAIR_FREE,
