@@ -37,7 +37,7 @@ struct gwa_context {
 };
 
 struct gwa_duration {
-    double ns;     /* expected */
+    double ns;     /* of a single one: drawn from those like it; of all together: expected */
     double error;  /* standard error of that, common to all operations of one signature */
     double spread; /* standard deviation of a single one around it */
     double place;  /* further error where other places of its signature differ, and of this one

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#define RATE_DOUBT 0.15 /* of a rate that nothing measured */
+
 /* ---- copies ------------------------------------------------------------------------- */
 
 static void fit_rates(struct gwa_durations *d)
@@ -53,6 +55,10 @@ void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel)
                 continue;
             if (b->pairs.n > 1)
                 each = fmax(each, b->pairs.m2 / (double)(b->pairs.n - 1));
+            double off =
+                b->pairs.mean - hand_over[class].small_ns - kernel - hand_over[class].beyond_ns;
+            if (fabs(off) > 3 * HAND_OVER_DOUBT) /* it waited for something */
+                continue;
             double w = (double)b->pairs.n / each;
             weight += w;
             sum += w * (b->pairs.mean - hand_over[class].small_ns - b->bytes / d->rate[class]);
@@ -86,7 +92,7 @@ static struct gwa_duration one_copy(const struct gwa_durations *d, unsigned clas
     size_t n = d->points[class], i = 0;
     if (!n) {
         double ns = 1300 + bytes / d->rate[class];
-        return (struct gwa_duration){.ns = ns, .error = 0.3 * ns, .spread = 0.3 * ns};
+        return (struct gwa_duration){.ns = ns, .error = RATE_DOUBT * ns, .spread = 0.3 * ns};
     }
     while (i < n && p[i].bytes <= bytes)
         i++;
@@ -104,10 +110,12 @@ static struct gwa_duration one_copy(const struct gwa_durations *d, unsigned clas
         double share = (bytes - p[i - 1].bytes) / (p[i].bytes - p[i - 1].bytes);
         ns = p[i - 1].ns + share * (p[i].ns - p[i - 1].ns);
     }
-    double scale = ns / p[i].ns;
+    double scale = ns / p[i].ns, away = fabs(bytes - p[i].bytes);
+    if (i && i < n)
+        away = fmin(away, bytes - p[i - 1].bytes);
     bool near = bytes >= p[i].bytes / 2 && bytes <= p[i].bytes * 2;
     return (struct gwa_duration){.ns = ns,
-                                 .error = (near ? 1 : 3) * scale * p[i].error,
+                                 .error = hypot(p[i].error, RATE_DOUBT * away / d->rate[class]),
                                  .spread = scale * p[i].spread,
                                  .own = near};
 }

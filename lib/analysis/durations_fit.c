@@ -350,5 +350,10 @@ int gwa_durations_fit(struct gwa_durations *d)
     if ((rc = collect(d)) || (rc = fit_others(d)))
         return rc;
     gwa_durations_fit_graphs(d);
+    for (size_t i = 0; i < d->signatures_count; i++)
+        gwa_durations_fit_draws(d, &d->signatures[i].draws, d->signatures[i].pairs.n,
+                                GWT_SAMPLE_KERNEL);
+    for (size_t i = 0; i < d->graphs_count; i++)
+        gwa_durations_fit_draws(d, &d->graphs[i].draws, d->graphs[i].pairs.n, GWT_SAMPLE_GRAPH);
     return 0;
 }

@@ -44,8 +44,21 @@ struct groups { /* open addressing */
     size_t count, room; /* room: a power of two */
 };
 
+/* A few of many samples, each as likely as any other; then, how long each was relative to the
+ * mean of all. One operation lasts as one of them did. */
+#define DRAWS       16
+#define DRAWS_LEAST 4 /* samples that it takes */
+struct draws {
+    bool ratios;
+    union {
+        uint32_t pair;
+        float ratio;
+    } of[DRAWS];
+};
+
 struct signature {
     struct stat pairs;
+    struct draws *draws; /* NULL: no samples, or too few */
     uint64_t launches;
     struct gwa_duration estimate;
     double elsewhere; /* ns, in a place of which there is no sample ... */
@@ -57,6 +70,7 @@ struct signature {
 
 struct graph {
     struct stat pairs;
+    struct draws *draws;
     uint64_t launches;
     struct gwa_duration estimate;
 };
@@ -126,6 +140,9 @@ uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes);
 struct group *gwa_durations_group(const struct groups *g, uint64_t key);
 const struct found *gwa_durations_found(const struct gwa_durations *d, uint64_t key);
 unsigned gwa_durations_bucket(uint64_t bytes);
+/* post: ratios; or freed, where the samples are too few. */
+void gwa_durations_fit_draws(const struct gwa_durations *d, struct draws **draws, uint64_t n,
+                             unsigned class);
 
 /* ---- fitting ---- */
 

@@ -158,6 +158,42 @@ static void draw(struct signature *s, const struct fit *f, double x)
     s->elsewhere = s->estimate.ns;
 }
 
+/* ---- draws of signatures with too few samples of their own ------------------------------ */
+
+struct pool {
+    struct draws draws;
+    size_t n;
+    double sum;
+};
+
+static void add_to_pool(const struct gwa_durations *d, struct pool *p, const struct signature *s,
+                        double y)
+{
+    size_t kept = s->pairs.n < DRAWS ? (size_t)s->pairs.n : DRAWS;
+    for (size_t i = 0; s->draws && i < kept; i++) {
+        double ratio = gwa_durations_ns(d, GWT_SAMPLE_KERNEL, s->draws->of[i].pair) / y;
+        size_t at = p->n < DRAWS ? p->n : (size_t)(p->n * 0x9e3779b97f4a7c15u >> 20) % (p->n + 1);
+        p->n++;
+        if (at >= DRAWS)
+            continue;
+        p->sum += ratio - (at < p->n - 1 ? (double)p->draws.of[at].ratio : 0);
+        p->draws.of[at].ratio = (float)ratio;
+    }
+}
+
+static int draw_from_pool(struct pool *p, struct signature *s)
+{
+    if (s->pairs.n >= DRAWS_LEAST || p->n < DRAWS || s->comm)
+        return 0;
+    if (!s->draws && !(s->draws = calloc(1, sizeof(*s->draws))))
+        return -ENOMEM;
+    *s->draws = p->draws;
+    for (size_t i = 0; i < DRAWS; i++)
+        s->draws->of[i].ratio *= (float)(DRAWS / p->sum);
+    s->draws->ratios = true;
+    return 0;
+}
+
 static int by_name_and_size(const void *a, const void *b)
 {
     const struct shape *s = a, *t = b;
@@ -180,8 +216,14 @@ static int settle_name(struct gwa_durations *d, const struct shape *shapes, size
     if (!count)
         return 0;
     int rc = fit_name(d, sampled, count, &f);
-    for (size_t i = 0; i < n && !rc; i++)
-        draw(&d->signatures[shapes[i].signature], &f, shapes[i].x);
+    struct pool pool = {0};
+    for (size_t i = 0; i < count && !rc; i++)
+        add_to_pool(d, &pool, &d->signatures[sampled[i].signature], at(&f, sampled[i].x));
+    for (size_t i = 0; i < n && !rc; i++) {
+        struct signature *s = &d->signatures[shapes[i].signature];
+        draw(s, &f, shapes[i].x);
+        rc = draw_from_pool(&pool, s);
+    }
     return rc;
 }
 

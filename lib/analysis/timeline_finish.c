@@ -123,7 +123,8 @@ static void add_errors(const struct gwa_timeline *t, struct device *d)
         error2 += e * e;
     }
     for (unsigned i = 0; i < GWT_SAMPLE_CLASS_COUNT; i++)
-        error2 += d->copy_error[i] * d->copy_error[i];
+        for (unsigned k = 0; k < 64; k++)
+            error2 += d->copy_error[i][k] * d->copy_error[i][k];
     out->error2 = error2;
 }
 

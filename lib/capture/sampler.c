@@ -25,10 +25,12 @@ uint64_t gw_awaited;
 
 static struct {
     uint64_t until;       /* predicted end of the work given so far */
+    uint64_t awaited;     /* when the program last waited for all of it */
     uint64_t user_timing; /* when the program last recorded a timing event here */
     uint32_t never;
 } streams[UINT16_MAX + 1];
 static uint64_t all_until; /* the latest of them */
+static uint64_t all_awaited;
 
 /* Predictions are in ticks of the record clock, whose rate is known to a percent: enough. */
 static double ticks_per_ns = 1;
@@ -87,15 +89,19 @@ void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, ui
         engine_given(class, stream, t1, end);
     if (class == GWT_SAMPLE_GRAPH && s) {
         gw_store_relaxed(&s->stream, stream);
-        gw_store_relaxed(&s->until, end);
+        gw_store_relaxed(&s->given, t1);
     }
 }
 
 void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1)
 {
-    if (scope == GWT_SCOPE_DEVICE)
+    if (scope == GWT_SCOPE_DEVICE) {
         gw_store_relaxed(&all_until, t1); /* every stream's `until` is no later than this */
+        gw_store_relaxed(&all_awaited, t1);
+    }
     gw_store_relaxed(&streams[stream].until, t1);
+    if (scope != GWT_SCOPE_EVENT) /* which may have been recorded long ago */
+        gw_store_relaxed(&streams[stream].awaited, t1);
 }
 
 void gw_stream_timed_by_user(uint16_t stream, uint64_t now)
@@ -365,14 +371,16 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
     return record_event(p->before) == 0;
 }
 
-/* It would wait between its events: for the same executable graph, or the same copy engine, at
- * work for another stream. Behind a spacer it starts now, on a busy stream later, when whoever
- * else uses the engine may use it again. */
+/* It would wait between its events: for the same executable graph, unless the program has waited
+ * for its newest launch, or the same copy engine, at work for another stream. Behind a spacer it
+ * starts now, on a busy stream later, when whoever else uses the engine may use it again. */
 static bool would_wait(const struct gw_seen *s, unsigned class, uint16_t stream, bool busy,
                        uint64_t now)
 {
     if (class == GWT_SAMPLE_GRAPH)
-        return s->until && s->stream != stream && s->until + span(APART_NS) > now;
+        return s->given && s->stream != stream &&
+               gw_load_relaxed(&streams[s->stream].awaited) < s->given &&
+               gw_load_relaxed(&all_awaited) < s->given;
     if (class != GWT_SAMPLE_H2D && class != GWT_SAMPLE_D2H)
         return false;
     const struct engine *e = &engines[class];
@@ -431,10 +439,13 @@ int gw_sample_begin(struct gw_frame *f)
     t->busy = 1;
     gw_fence_signal();
     uint16_t stream = gw_stream_of(t, f);
-    /* Only a signature that is known: then its function has run, and its module is loaded. */
-    if (class == GWT_SAMPLE_KERNEL)
+    /* Only a function that is known: then it has run, and its module is loaded. Of shapes that
+     * are new some, since there are programs in which no shape comes twice. */
+    if (class == GWT_SAMPLE_KERNEL) {
         arg = gw_signature_cached(t, f);
-    else if (class == GWT_SAMPLE_GRAPH)
+        if (!arg && random_word(t) % 4 == 0 && gw_function_is_known(f->shape.func))
+            arg = gw_signature_slow(t, f);
+    } else if (class == GWT_SAMPLE_GRAPH)
         arg = gw_graph_id(f->shape.func, NULL);
     bool known = class != GWT_SAMPLE_KERNEL && class != GWT_SAMPLE_GRAPH ? true : arg != 0;
     struct gw_seen *s = known ? gw_seen_of(class, arg, f->value) : NULL;
@@ -543,7 +554,7 @@ void gw_sampler_reset(void)
     memset(&gw_pool, 0, sizeof gw_pool);
     sampling = in_flight = 0;
     gw_busy_stream = NULL;
-    tokens_at = all_until = last_sample = 0;
+    tokens_at = all_until = all_awaited = last_sample = 0;
     tokens_ns = TOKENS_NS;
     price_ns = 1000;
 }

@@ -57,7 +57,7 @@ struct gw_seen {
     uint32_t taken;    /* samples begun */
     uint32_t launches; /* of a graph, as candidates saw them: its first is never timed */
     uint16_t stream;   /* of its newest launch ... */
-    uint64_t until;    /* ... and when that ends, as predicted */
+    uint64_t given;    /* ... and when that was */
 };
 struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value);
 
