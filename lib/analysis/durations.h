@@ -75,7 +75,9 @@ void gwa_durations_doubt(const struct gwa_durations *d, double *below, double *a
 /* A kernel of NCCL: communication, and never sampled. */
 bool gwa_durations_is_comm(const struct gwa_durations *d, uint32_t signature);
 
-/* Between two nodes of a graph, ns. */
+/* Between two nodes of a graph, ns: as usual, and what the run's samples make of it. `usual`:
+ * between operations of a stream, which are no closer. */
 #define GWA_GRAPH_GAP_NS 900
+double gwa_durations_graph_gap(const struct gwa_durations *d, uint32_t graph, double usual);
 
 #endif

@@ -179,12 +179,12 @@ int gwa_durations_mark_nodes(struct gwa_durations *d)
     return 0;
 }
 
-/* One after another: what a launch runs, and the gaps between. */
-static struct gwa_duration by_nodes(const struct gwa_durations *d, uint32_t id)
+/* What a launch runs, its nodes one after another without gaps. own: all rest on samples. */
+static struct gwa_duration nodes_of(const struct gwa_durations *d, uint32_t id, uint64_t *nodes)
 {
-    struct gwa_duration sum = {0};
+    struct gwa_duration sum = {.own = true};
     struct gwt_graph_info info;
-    uint64_t nodes = 0;
+    *nodes = 0;
     if (!gwt_graph(d->trace, id, &info))
         return d->unknown;
     for (uint32_t i = 0; i < info.graph->items; i++) {
@@ -201,16 +201,68 @@ static struct gwa_duration by_nodes(const struct gwa_durations *d, uint32_t id)
             one = gwa_durations_memset(d, item->bytes / item->count);
         else
             continue;
-        nodes += item->count;
+        *nodes += item->count;
         sum.ns += count * one.ns;
         sum.error += count * one.error;
         sum.spread += sqrt(count) * one.spread;
+        sum.own &= one.own;
     }
+    return sum;
+}
+
+static struct gwa_duration by_nodes(const struct gwa_durations *d, uint32_t id)
+{
+    uint64_t nodes;
+    struct gwa_duration sum = nodes_of(d, id, &nodes);
     if (!nodes)
         return (struct gwa_duration){.ns = FLOOR_NS, .error = FLOOR_NS};
     sum.ns += (double)(nodes - 1) * GWA_GRAPH_GAP_NS;
     sum.error += (double)(nodes - 1) * GWA_GRAPH_GAP_NS / 2;
+    sum.own = false;
     return sum;
+}
+
+/* Nodes that leave some of the whole run one after another, with gaps of that between them. All
+ * graphs of a run have about the same. */
+#define GAP_SCATTER_NS 150.0
+
+static void fit_gaps(struct gwa_durations *d)
+{
+    double sum = 0, weight = 0;
+    for (size_t i = 0; i < d->graphs_count; i++) {
+        struct graph *g = &d->graphs[i];
+        uint64_t nodes;
+        if (g->pairs.n < 2)
+            continue;
+        struct gwa_duration inside = nodes_of(d, (uint32_t)i, &nodes);
+        double gaps = (double)nodes - 1, between = g->estimate.ns - inside.ns;
+        if (!inside.own || nodes < 2 || between < 100 * gaps ||
+            between > 2 * GWA_GRAPH_GAP_NS * gaps)
+            continue;
+        g->gap = between / gaps;
+        g->gap_doubt = hypot(hypot(inside.error, g->estimate.error) / gaps, 10);
+        double w = 1 / (g->gap_doubt * g->gap_doubt + GAP_SCATTER_NS * GAP_SCATTER_NS);
+        sum += w * g->gap;
+        weight += w;
+    }
+    if (weight > 0) {
+        d->gap = sum / weight;
+        d->gap_doubt = sqrt(1 / weight);
+    }
+}
+
+double gwa_durations_graph_gap(const struct gwa_durations *d, uint32_t graph, double usual)
+{
+    double gap = d->gap, doubt = d->gap_doubt;
+    if (!(doubt > 0)) {
+        gap = fmin(usual, GWA_GRAPH_GAP_NS);
+        doubt = gap / 2;
+    }
+    if (graph >= d->graphs_count || !(d->graphs[graph].gap_doubt > 0))
+        return gap;
+    double prior = 1 / (doubt * doubt + GAP_SCATTER_NS * GAP_SCATTER_NS);
+    double own = 1 / (d->graphs[graph].gap_doubt * d->graphs[graph].gap_doubt);
+    return (prior * gap + own * d->graphs[graph].gap) / (prior + own);
 }
 
 void gwa_durations_fit_graphs(struct gwa_durations *d)
@@ -227,4 +279,5 @@ void gwa_durations_fit_graphs(struct gwa_durations *d)
         g->estimate = (struct gwa_duration){
             .ns = ns, .error = standard_error(variance, n), .spread = sqrt(variance), .own = true};
     }
+    fit_gaps(d);
 }

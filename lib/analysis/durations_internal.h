@@ -73,6 +73,7 @@ struct graph {
     struct draws *draws;
     uint64_t launches;
     struct gwa_duration estimate;
+    double gap, gap_doubt; /* between its nodes, as far as its own samples say; doubt 0: nothing */
 };
 
 struct bucket {
@@ -129,6 +130,7 @@ struct gwa_durations {
     double variation;                        /* typical variance of a signature over mean^2 */
     struct point curves[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
     size_t points[GWT_SAMPLE_CLASS_COUNT];
+    double gap, gap_doubt;       /* the same by all graphs */
     struct gwa_duration unknown; /* kernels whose signature says nothing */
 };
 
