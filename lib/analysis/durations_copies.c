@@ -46,6 +46,8 @@ void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel)
 {
     fit_rates(d);
     for (unsigned class = GWT_SAMPLE_H2D; class <= GWT_SAMPLE_D2H; class ++) {
+        if (d->constants[class].weight) /* the run measured it */
+            continue;
         double weight = 1 / (HAND_OVER_DOUBT * HAND_OVER_DOUBT);
         double sum = weight * (kernel + hand_over[class].beyond_ns);
         for (unsigned i = 0; i <= gwa_durations_bucket(SMALL_BYTES); i++) {
@@ -232,7 +234,7 @@ static void fit_gaps(struct gwa_durations *d)
     for (size_t i = 0; i < d->graphs_count; i++) {
         struct graph *g = &d->graphs[i];
         uint64_t nodes;
-        if (g->pairs.n < 2)
+        if (!g->pairs.n)
             continue;
         struct gwa_duration inside = nodes_of(d, (uint32_t)i, &nodes);
         double gaps = (double)nodes - 1, between = g->estimate.ns - inside.ns;

@@ -40,10 +40,10 @@ static void fit_constants(struct gwa_durations *d)
     double base = kernel->weight ? kernel->sum / kernel->weight : CONSTANT_NS;
     for (unsigned i = 0; i < GWT_SAMPLE_CLASS_COUNT; i++) {
         const struct constant *c = &d->constants[i];
-        d->constant[i] = (c->weight ? c->sum / c->weight : base) - GWA_KERNEL_OFFSET_NS;
+        d->constant[i] = c->weight ? c->sum / c->weight : base - GWA_KERNEL_OFFSET_NS;
     }
-    d->constant[GWT_SAMPLE_KERNEL] += WRITES_NS;
-    d->constant[GWT_SAMPLE_GRAPH] += WRITES_NS;
+    d->constant[GWT_SAMPLE_KERNEL] = base - GWA_KERNEL_OFFSET_NS + WRITES_NS;
+    d->constant[GWT_SAMPLE_GRAPH] = d->constant[GWT_SAMPLE_KERNEL];
     gwa_durations_fit_hand_over(d, base);
     double doubt = 0;
     if (kernel->weight)

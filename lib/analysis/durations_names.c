@@ -77,7 +77,7 @@ static unsigned fit_lines(const struct shape *s, size_t n, const double *weight,
         struct fit f = *best;
         double knot = !k ? INFINITY : k == 1 ? 0 : s[(k - 2) * (n - 1) / KNOTS].x;
         unsigned own = !k ? 1 : k == 1 ? 2 : 3;
-        if (n < own + 2u && k)
+        if (n < own + (own > 2 ? 2u : 0u))
             continue;
         double left = try_knot(s, n, weight, knot, &f);
         double cost = count * log(fmax(left, 1e-30)) + own * log(count);
