@@ -65,8 +65,9 @@
     X(LOST, 34)        /* ring was full: value = events dropped between t0 and t0 + dur */         \
     X(RECORDING, 35)   /* recording switched from inside the program: value = 0 or 1 */            \
     X(SAMPLE, 36)      /* one operation timed on the device: struct gwt_record_sample */           \
-    X(CONSTANT, 37)    /* flags = sample class, arg = measurements, value = picoseconds that an    \
-                          event pair adds to what it encloses, dur = their standard deviation */   \
+    X(CONSTANT, 37)    /* measured in the run with kernels of our own: flags = sample class, value \
+                          = picoseconds that an event pair adds to what it encloses; or flags =    \
+                          enum gwt_constant; arg = measurements, dur = standard deviation, ps */   \
     X(SECTION, 38)     /* a thread's time between two calls, of 1 ms or more: struct               \
                           gwt_record_section */                                                    \
     X(STACK, 39)       /* where a thread's Python code was: arg = stack id, value = thread id,     \
@@ -134,8 +135,14 @@ enum gwt_sample_class {
     GWT_SAMPLE_CLASS_COUNT = 7
 };
 #define GWT_SAMPLE_CLASS(flags) ((flags)&0xfu)
-#define GWT_SAMPLE_PDL          0x20u /* measured alone, without the overlap that it may have */
-#define GWT_SAMPLE_SPACER       0x10u /* behind a spacer kernel on an idle stream; else a busy one */
+/* Of a CONSTANT, beside the sample classes: picoseconds from a kernel's last stamp of its own to
+ * the first of the next one ... */
+enum gwt_constant {
+    GWT_CONSTANT_GAP = 8,  /* ... in a stream */
+    GWT_CONSTANT_NODES = 9 /* ... in a graph, where the one waits for the other */
+};
+#define GWT_SAMPLE_PDL    0x20u /* measured alone, without the overlap that it may have */
+#define GWT_SAMPLE_SPACER 0x10u /* behind a spacer kernel on an idle stream; else a busy one */
 
 /* Why a sample says nothing: pair_ns is then 0. */
 enum gwt_sample_void {

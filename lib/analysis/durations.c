@@ -319,7 +319,13 @@ static int sample(struct gwa_durations *d, const struct gwt_event *e)
 static void constant(struct gwa_durations *d, const struct gwt_event *e)
 {
     unsigned class = GWT_SAMPLE_CLASS(e->flags);
-    if (class >= GWT_SAMPLE_CLASS_COUNT || !e->value || e->value > 1000000000u)
+    if (!e->value || e->value > 1000000000u)
+        return;
+    if (class == GWT_CONSTANT_GAP || class == GWT_CONSTANT_NODES) {
+        struct measured *m = &d->gaps[class == GWT_CONSTANT_NODES];
+        m->ns[m->count++ % MEASURED] = (float)e->value / 1e3f;
+    }
+    if (class >= GWT_SAMPLE_CLASS_COUNT)
         return;
     double weight = e->arg ? e->arg : 1;
     struct constant *c = &d->constants[class];

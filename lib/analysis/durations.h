@@ -75,9 +75,15 @@ void gwa_durations_doubt(const struct gwa_durations *d, double *below, double *a
 /* A kernel of NCCL: communication, and never sampled. */
 bool gwa_durations_is_comm(const struct gwa_durations *d, uint32_t signature);
 
-/* Between two nodes of a graph, ns: as usual, and what the run's samples make of it. `usual`:
- * between operations of a stream, which are no closer. */
+/* Between two kernels of a stream, or two nodes of a graph that wait for each other, where the
+ * run did not measure it, ns. */
+#define GWA_GAP_NS       700
 #define GWA_GRAPH_GAP_NS 900
+/* As measured in the run with kernels that take their own time, of which CUPTI counts more as the
+ * kernel's. post: false where it was not, *ns as above. error: how far off it may be. */
+bool gwa_durations_gap(const struct gwa_durations *d, bool graph, double *ns, double *error);
+/* Between the nodes of one graph, by what its samples make of that. `usual`: between operations
+ * of a stream, which are no closer. */
 double gwa_durations_graph_gap(const struct gwa_durations *d, uint32_t graph, double usual);
 
 #endif

@@ -218,8 +218,10 @@ static struct gwa_duration by_nodes(const struct gwa_durations *d, uint32_t id)
     struct gwa_duration sum = nodes_of(d, id, &nodes);
     if (!nodes)
         return (struct gwa_duration){.ns = FLOOR_NS, .error = FLOOR_NS};
-    sum.ns += (double)(nodes - 1) * GWA_GRAPH_GAP_NS;
-    sum.error += (double)(nodes - 1) * GWA_GRAPH_GAP_NS / 2;
+    double gap, gap_error;
+    gwa_durations_gap(d, true, &gap, &gap_error);
+    sum.ns += (double)(nodes - 1) * gap;
+    sum.error += (double)(nodes - 1) * gap_error;
     sum.own = false;
     return sum;
 }
@@ -257,8 +259,8 @@ double gwa_durations_graph_gap(const struct gwa_durations *d, uint32_t graph, do
 {
     double gap = d->gap, doubt = d->gap_doubt;
     if (!(doubt > 0)) {
-        gap = fmin(usual, GWA_GRAPH_GAP_NS);
-        doubt = gap / 2;
+        gwa_durations_gap(d, true, &gap, &doubt);
+        gap = fmin(usual, gap);
     }
     if (graph >= d->graphs_count || !(d->graphs[graph].gap_doubt > 0))
         return gap;

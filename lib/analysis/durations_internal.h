@@ -106,6 +106,14 @@ struct constant {
     double weight, sum, variance;
 };
 
+/* What was measured between kernels now and then: the newest, since others' kernels in between
+ * lengthen some of them and only a median leaves those out. */
+#define MEASURED 256u
+struct measured {
+    uint32_t count; /* ever */
+    float ns[MEASURED];
+};
+
 struct gwa_durations {
     const struct gwt_trace *trace;
     struct signature *signatures;
@@ -114,6 +122,7 @@ struct gwa_durations {
     size_t graphs_count;
     struct bucket copies[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
     struct constant constants[GWT_SAMPLE_CLASS_COUNT];
+    struct measured gaps[2]; /* of a stream, of a graph */
     struct groups groups;
     struct found *found; /* open addressing, found_room a power of two */
     size_t found_room;

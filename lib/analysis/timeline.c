@@ -27,6 +27,11 @@ struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_
     t->ranges = ranges;
     t->durations = durations;
     t->model = *model;
+    if (!(t->model.ns[GWA_GAP] > 0)) {
+        double error;
+        gwa_durations_gap(durations, false, &t->model.ns[GWA_GAP], &error);
+        t->model.variance[GWA_GAP][GWA_GAP] = error * error;
+    }
     gwa_model_start(&t->model);
     t->launches_block = blocking && strtol(blocking, NULL, 10) != 0;
     t->streams = calloc(STREAMS, sizeof(*t->streams));

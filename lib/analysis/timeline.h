@@ -22,7 +22,6 @@
 
 /* On an H200 without a profiler; under one, calls last longer and starts follow sooner. */
 #define GWA_START_NS 2300
-#define GWA_GAP_NS   700
 /* From one engine to another, and from a stream to one that waits for it. */
 #define GWA_HANDOVER_NS 1400
 

@@ -13,7 +13,7 @@ static const struct {
     double usual, off, least, most, drift;
 } unknowns[GWA_UNKNOWNS] = {
     [GWA_WAKE] = {4000, 3000, 1000, 20000, 20},
-    [GWA_GAP] = {GWA_GAP_NS, 350, 200, 3000, 20},
+    [GWA_GAP] = {GWA_GAP_NS, 350, 50, 6000, 20},
     [GWA_HANDOVER] = {GWA_HANDOVER_NS, 700, 300, 6000, 20},
 };
 

@@ -87,6 +87,8 @@ void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, ui
     raise_to(&all_until, end);
     if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H)
         engine_given(class, stream, t1, end);
+    if (class == GWT_SAMPLE_GRAPH && !gw_load_relaxed(&gw_graphs_ran))
+        gw_store_relaxed(&gw_graphs_ran, 1);
     if (class == GWT_SAMPLE_GRAPH && s) {
         gw_store_relaxed(&s->stream, stream);
         gw_store_relaxed(&s->given, t1);
@@ -195,6 +197,7 @@ static uint32_t lacking;         /* samples that found no pair of events free */
 static uint32_t price_ns = 1000; /* spread at which every candidate is worth its cost */
 static float submit_ns = 12000;  /* how long submitting a pair takes the host, high percentile */
 static uint32_t wanted;          /* candidates met lately that had too few samples */
+uint32_t gw_graphs_ran;
 uint32_t gw_sample_every = 64;   /* mean distance of candidates; set by the timer */
 
 static uint32_t random_word(struct gw_thread *t)
@@ -552,7 +555,7 @@ void gw_sampler_reset(void)
     memset(sizes, 0, sizeof sizes);
     memset(engines, 0, sizeof engines);
     memset(&gw_pool, 0, sizeof gw_pool);
-    sampling = in_flight = 0;
+    sampling = in_flight = gw_graphs_ran = 0;
     gw_busy_stream = NULL;
     tokens_at = all_until = all_awaited = last_sample = 0;
     tokens_ns = TOKENS_NS;

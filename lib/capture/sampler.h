@@ -83,6 +83,7 @@ void gw_sampler_clock(uint64_t ticks, uint64_t ns);
 extern uint32_t gw_sample_every;
 /* Every now and then, from one thread: follows what is left of the budget. */
 void gw_sampler_price(void);
+extern uint32_t gw_graphs_ran; /* the program launches graphs */
 
 /* Before the real BeginCapture, the gate being up: waits for a sample in flight. */
 void gw_sample_wait(void);

@@ -17,6 +17,8 @@
 #define PATIENCE_NS  1200000000ull /* for an idle moment to prepare in */
 #define CALIBRATE_NS 1000000000ull
 #define CALIBRATIONS 24
+#define GAPS         8
+#define NODES        4
 #define SPACER_NS    40000u
 #define SELFTIME_NS  3000u
 #define TIMEOUT_NS   200000000ull /* an answer of the device that takes longer is none */
@@ -25,21 +27,26 @@
 static uint32_t stop_word, running;
 static CUstream own_stream;
 static CUevent own_before, own_after, own_done;
-static CUdeviceptr stamps; /* two words, device memory: what selftime stores */
+static CUdeviceptr
+    stamps; /* device memory, two words each for NODES kernels: what selftime stores */
+static CUgraphExec own_graph;
+static bool graph_tried;
 static uint32_t ticket;
 static unsigned bad;
 
 /* The real functions: none of this is recorded. */
-#define REAL(name, ...)          (((CUresult(*) CALL_##name)gw_real[GW_API_##name])(__VA_ARGS__))
-#define CALL_cuCtxSetCurrent     (CUcontext)
-#define CALL_cuModuleLoadData    (CUmodule *, const void *)
-#define CALL_cuModuleGetFunction (CUfunction *, CUmodule, const char *)
-#define CALL_cuEventCreate       (CUevent *, unsigned)
-#define CALL_cuEventRecord       (CUevent, CUstream)
-#define CALL_cuEventQuery        (CUevent)
-#define CALL_cuStreamCreate      (CUstream *, unsigned)
-#define CALL_cuMemAlloc_v2       (CUdeviceptr *, size_t)
-#define CALL_cuMemHostAlloc      (void **, size_t, unsigned)
+#define REAL(name, ...)                  (((CUresult(*) CALL_##name)gw_real[GW_API_##name])(__VA_ARGS__))
+#define CALL_cuCtxSetCurrent             (CUcontext)
+#define CALL_cuModuleLoadData            (CUmodule *, const void *)
+#define CALL_cuModuleGetFunction         (CUfunction *, CUmodule, const char *)
+#define CALL_cuEventCreate               (CUevent *, unsigned)
+#define CALL_cuEventRecord               (CUevent, CUstream)
+#define CALL_cuEventQuery                (CUevent)
+#define CALL_cuStreamCreate              (CUstream *, unsigned)
+#define CALL_cuMemAlloc_v2               (CUdeviceptr *, size_t)
+#define CALL_cuMemHostAlloc              (void **, size_t, unsigned)
+#define CALL_cuGraphLaunch               (CUgraphExec, CUstream)
+#define CALL_cuGraphInstantiateWithFlags (CUgraphExec *, CUgraph, unsigned long long)
 #define CALL_cuLaunchKernel                                                                        \
     (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,   \
      void **, void **)
@@ -80,7 +87,8 @@ static bool prepare(void)
     /* Non-blocking: the legacy stream neither waits for it nor makes it wait. */
     if (REAL(cuStreamCreate, &own_stream, 1) != 0 || REAL(cuEventCreate, &own_before, 0) != 0 ||
         REAL(cuEventCreate, &own_after, 0) != 0 || REAL(cuEventCreate, &own_done, 0) != 0 ||
-        REAL(cuMemAlloc_v2, &stamps, 16) != 0 || REAL(cuMemHostAlloc, &word, 4096, 3) != 0 ||
+        REAL(cuMemAlloc_v2, &stamps, NODES * 16) != 0 ||
+        REAL(cuMemHostAlloc, &word, 4096, 3) != 0 ||
         gw_driver.cuMemHostGetDevicePointer_v2(&p->word_device, word, 0) != 0)
         return false;
     p->word = word;
@@ -114,16 +122,27 @@ static bool spacer_ended(void)
     return gw_pool.word[TICKET_AT / 4] == ticket;
 }
 
-static bool selftime(void)
+static bool selftime(unsigned which)
 {
-    uint64_t ns = SELFTIME_NS, out = (uint64_t)stamps;
+    uint64_t ns = SELFTIME_NS, out = (uint64_t)stamps + which * 16;
     return launch(gw_pool.selftime, (void *[]){&ns, &out}) == 0;
 }
 
-static bool tell_stamps(void)
+/* post: the first `count` kernels' stamps are on their way to told() */
+static bool tell_stamps(unsigned count)
 {
-    uint64_t from = (uint64_t)stamps, to = (uint64_t)gw_pool.word_device + STAMPS_AT;
-    return launch(gw_pool.tell, (void *[]){&from, &to}) == 0;
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t from = (uint64_t)stamps + i * 16;
+        uint64_t to = (uint64_t)gw_pool.word_device + STAMPS_AT + i * 16;
+        if (launch(gw_pool.tell, (void *[]){&from, &to}) != 0)
+            return false;
+    }
+    return true;
+}
+
+static const volatile uint64_t *told(void)
+{
+    return (const volatile uint64_t *)(gw_pool.word + STAMPS_AT / 4);
 }
 
 static bool wait_for(CUevent e)
@@ -149,16 +168,67 @@ static CUresult elapsed(float *ms, CUevent a, CUevent b)
 static bool measure(float *adds)
 {
     float ms = 0;
-    const volatile uint64_t *told = (const volatile uint64_t *)(gw_pool.word + STAMPS_AT / 4);
     if (!may_call() || !spacer() || REAL(cuEventRecord, own_before, own_stream) != 0 ||
-        !selftime() || REAL(cuEventRecord, own_after, own_stream) != 0)
+        !selftime(0) || REAL(cuEventRecord, own_after, own_stream) != 0)
         return false;
     bool late = spacer_ended();
-    if (!tell_stamps() || REAL(cuEventRecord, own_done, own_stream) != 0 || !wait_for(own_done) ||
+    if (!tell_stamps(1) || REAL(cuEventRecord, own_done, own_stream) != 0 || !wait_for(own_done) ||
         late || elapsed(&ms, own_before, own_after) != 0)
         return false;
-    *adds = ms * 1e6f - (float)(told[1] - told[0]);
+    *adds = ms * 1e6f - (float)(told()[1] - told()[0]);
     return ms > 0 && *adds > 0 && *adds < 100000;
+}
+
+/* Kernels in a row that were all there before the first began, in the stream or as a graph.
+ * post: the mean time from one's last stamp to the next one's first, ns. */
+static bool measure_gap(bool graph, float *gap)
+{
+    unsigned count = graph ? NODES : 2;
+    if (!may_call() || !spacer())
+        return false;
+    if (graph ? REAL(cuGraphLaunch, own_graph, own_stream) != 0 : !selftime(0) || !selftime(1))
+        return false;
+    bool late = spacer_ended();
+    if (!tell_stamps(count) || REAL(cuEventRecord, own_done, own_stream) != 0 ||
+        !wait_for(own_done) || late)
+        return false;
+    float sum = 0;
+    for (unsigned i = 1; i < count; i++)
+        sum += (float)(int64_t)(told()[2 * i] - told()[2 * i - 1]);
+    *gap = sum / (float)(count - 1);
+    return *gap > 0 && *gap < 100000;
+}
+
+static bool add_node(CUgraph graph, unsigned i, CUgraphNode *last)
+{
+    uint64_t ns = SELFTIME_NS, out = (uint64_t)stamps + i * 16;
+    void *args[] = {&ns, &out};
+    CUDA_KERNEL_NODE_PARAMS_v2 p = {gw_pool.selftime, 1, 1, 1, 1, 1, 1, 0, args, NULL, NULL, NULL};
+    CUgraphNode node;
+    CUresult r = gw_driver.cuGraphAddKernelNode_v2
+                     ? gw_driver.cuGraphAddKernelNode_v2(&node, graph, last, i > 0, &p)
+                     : gw_driver.cuGraphAddKernelNode(&node, graph, last, i > 0, (void *)&p);
+    *last = node;
+    return r == 0;
+}
+
+/* Only where the program launches graphs of its own. */
+static bool make_graph(void)
+{
+    CUgraph graph;
+    CUgraphNode last;
+    if (graph_tried || !gw_load_relaxed(&gw_graphs_ran) || !may_call())
+        return own_graph != NULL;
+    graph_tried = true;
+    if (!gw_driver.cuGraphCreate || !gw_real[GW_API_cuGraphLaunch] ||
+        !gw_real[GW_API_cuGraphInstantiateWithFlags] ||
+        !(gw_driver.cuGraphAddKernelNode_v2 || gw_driver.cuGraphAddKernelNode) ||
+        gw_driver.cuGraphCreate(&graph, 0) != 0)
+        return false;
+    for (unsigned i = 0; i < NODES; i++)
+        if (!add_node(graph, i, &last))
+            return false;
+    return REAL(cuGraphInstantiateWithFlags, &own_graph, graph, 0) == 0;
 }
 
 static int by_value(const void *a, const void *b)
@@ -168,16 +238,18 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The median of several, into the dump: a few are longer, since kernels of the program's ran
- * beside ours. pre: n >= 1 */
-static void publish(float *v, unsigned n)
+ * beside ours. what: class of samples, or enum gwt_constant */
+static void publish(unsigned what, float *v, unsigned n)
 {
     struct gw_thread *t = gw_thread_get();
+    if (!n)
+        return;
     qsort(v, n, sizeof *v, by_value);
     float spread = n > 3 ? (v[n * 3 / 4] - v[n / 4]) * 0.74f : v[n - 1] - v[0]; /* of a normal */
     struct gwt_record r = {.t0 = gw_ticks(),
                            .dur = (uint32_t)(spread * 1000),
                            .api = (uint16_t)(GWT_API_PSEUDO + GWT_CONSTANT),
-                           .flags = GWT_SAMPLE_KERNEL,
+                           .flags = (uint16_t)what,
                            .arg = n,
                            .value = (uint64_t)(v[n / 2] * 1000)};
     if (t)
@@ -191,9 +263,20 @@ static bool calibrate(unsigned times)
     for (unsigned i = 0; i < times; i++)
         n += measure(&v[n]);
     gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)times * (SPACER_NS + SELFTIME_NS + 7000));
-    if (n)
-        publish(v, n);
+    publish(GWT_SAMPLE_KERNEL, v, n);
     return n > 0;
+}
+
+static void calibrate_gaps(unsigned times)
+{
+    for (unsigned graph = 0; graph <= make_graph(); graph++) {
+        float v[GAPS];
+        unsigned n = 0;
+        for (unsigned i = 0; i < times; i++)
+            n += measure_gap(graph, &v[n]);
+        gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)times * (SPACER_NS + NODES * SELFTIME_NS));
+        publish(graph ? GWT_CONSTANT_NODES : GWT_CONSTANT_GAP, v, n);
+    }
 }
 
 /* ---- harvesting ------------------------------------------------------------------------------ */
@@ -356,6 +439,7 @@ static void *run(void *arg)
         if (gw_load_acquire(&stop_word) || gw_load_acquire(&gw_state) != GW_ACTIVE)
             goto out;
     }
+    calibrate_gaps(GAPS);
     say_fact("on");
     if (gw_load_acquire(&stop_word) == 0)
         gw_store_release(&gw_timing, 1);
@@ -368,7 +452,8 @@ static void *run(void *arg)
         harvest();
         uint64_t now = gw_now_ns();
         if (now - calibrated > CALIBRATE_NS && gw_load_relaxed(&gw_timing)) {
-            calibrate(3); /* a profiler that attaches changes the constant */
+            calibrate(3); /* a profiler that attaches changes the constants */
+            calibrate_gaps(3);
             calibrated = now;
         }
     }
@@ -390,6 +475,8 @@ void gw_timer_start(void)
     if (!registered)
         registered = atexit(gw_timer_stop) == 0;
     stop_word = 0;
+    own_graph = NULL;
+    graph_tried = false;
     running = 1;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
