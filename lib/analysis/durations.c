@@ -316,31 +316,13 @@ static int sample(struct gwa_durations *d, const struct gwt_event *e)
     }
 }
 
-static void constant(struct gwa_durations *d, const struct gwt_event *e)
-{
-    unsigned class = GWT_SAMPLE_CLASS(e->flags);
-    if (!e->value || e->value > 1000000000u)
-        return;
-    if (class == GWT_CONSTANT_GAP || class == GWT_CONSTANT_NODES) {
-        struct measured *m = &d->gaps[class == GWT_CONSTANT_NODES];
-        m->ns[m->count++ % MEASURED] = (float)e->value / 1e3f;
-    }
-    if (class >= GWT_SAMPLE_CLASS_COUNT)
-        return;
-    double weight = e->arg ? e->arg : 1;
-    struct constant *c = &d->constants[class];
-    c->weight += weight;
-    c->sum += weight * (double)e->value / 1e3;
-    c->variance += weight * (double)e->raw / 1e3 * (double)e->raw / 1e3;
-}
-
 int gwa_durations_event(struct gwa_durations *d, const struct gwt_event *e)
 {
     switch (e->kind) {
     case GWT_SAMPLE:
         return sample(d, e);
     case GWT_CONSTANT:
-        constant(d, e);
+        gwa_durations_constant(d, e);
         return 0;
     case GWT_LAUNCH:
         return gwa_executed(e) ? launch(d, e) : 0;

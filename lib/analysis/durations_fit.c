@@ -36,24 +36,23 @@ static bool offset_is_known(const struct gwt_trace *trace)
 
 static void fit_constants(struct gwa_durations *d)
 {
-    const struct constant *kernel = &d->constants[GWT_SAMPLE_KERNEL];
-    double base = kernel->weight ? kernel->sum / kernel->weight : CONSTANT_NS;
+    double base, error;
+    if (!gwa_durations_median(&d->constants[GWT_SAMPLE_KERNEL], &base, &error)) {
+        base = CONSTANT_NS;
+        error = CONSTANT_DOUBT_NS;
+    }
     for (unsigned i = 0; i < GWT_SAMPLE_CLASS_COUNT; i++) {
-        const struct constant *c = &d->constants[i];
-        d->constant[i] = c->weight ? c->sum / c->weight : base - GWA_KERNEL_OFFSET_NS;
+        double ns = base - GWA_KERNEL_OFFSET_NS, unused;
+        gwa_durations_median(&d->constants[i], &ns, &unused);
+        d->constant[i] = ns;
     }
     d->constant[GWT_SAMPLE_KERNEL] = base - GWA_KERNEL_OFFSET_NS + WRITES_NS;
     d->constant[GWT_SAMPLE_GRAPH] = d->constant[GWT_SAMPLE_KERNEL];
     gwa_durations_fit_hand_over(d, base);
-    double doubt = 0;
-    if (kernel->weight)
-        doubt += 2 * sqrt(kernel->variance) / kernel->weight;
-    else
-        doubt += CONSTANT_DOUBT_NS;
+    double doubt = WRITES_DOUBT_NS + error;
     if (!offset_is_known(d->trace))
         doubt += GWA_KERNEL_OFFSET_DOUBT_NS;
-    d->below = WRITES_DOUBT_NS + doubt;
-    d->above = WRITES_DOUBT_NS + doubt;
+    d->below = d->above = doubt;
 }
 
 void gwa_durations_doubt(const struct gwa_durations *d, double *below, double *above)

@@ -102,16 +102,14 @@ struct early {
 #define PLACES 16384u /* direct mapped: the newest launches */
 #define EARLY  4096u
 
-struct constant {
-    double weight, sum, variance;
-};
-
-/* What was measured between kernels now and then: the newest, since others' kernels in between
- * lengthen some of them and only a median leaves those out. */
+/* What was measured now and then: the newest. Other kernels in between lengthen some of them, and
+ * only a median leaves those out. */
 #define MEASURED 256u
 struct measured {
     uint32_t count; /* ever */
-    float ns[MEASURED];
+    struct {
+        float ns, weight;
+    } value[MEASURED];
 };
 
 struct gwa_durations {
@@ -121,7 +119,7 @@ struct gwa_durations {
     struct graph *graphs;
     size_t graphs_count;
     struct bucket copies[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
-    struct constant constants[GWT_SAMPLE_CLASS_COUNT];
+    struct measured constants[GWT_SAMPLE_CLASS_COUNT];
     struct measured gaps[2]; /* of a stream, of a graph */
     struct groups groups;
     struct found *found; /* open addressing, found_room a power of two */
@@ -154,6 +152,11 @@ unsigned gwa_durations_bucket(uint64_t bytes);
 /* post: ratios; or freed, where the samples are too few. */
 void gwa_durations_fit_draws(const struct gwa_durations *d, struct draws **draws, uint64_t n,
                              unsigned class);
+
+/* durations_constants.c */
+void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e);
+/* post: the median, how far off it may be; false where nothing was measured. */
+bool gwa_durations_median(const struct measured *m, double *ns, double *error);
 
 /* ---- fitting ---- */
 

@@ -1,0 +1,67 @@
+/* What the run measured with kernels of the recorder's own: what event pairs add, and the time
+ * between kernels. */
+#include "durations_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GAP_LEAST_NS 50
+#define ALONE_ERROR  150.0 /* of a single measurement of a gap, and of the offset that comes off */
+
+void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e)
+{
+    unsigned what = GWT_SAMPLE_CLASS(e->flags);
+    struct measured *m = what < GWT_SAMPLE_CLASS_COUNT ? &d->constants[what]
+                         : what == GWT_CONSTANT_GAP    ? &d->gaps[0]
+                         : what == GWT_CONSTANT_NODES  ? &d->gaps[1]
+                                                       : NULL;
+    if (!m || !e->value || e->value > 1000000000u)
+        return;
+    m->value[m->count % MEASURED].ns = (float)e->value / 1e3f;
+    m->value[m->count % MEASURED].weight = e->arg && e->arg < 1000000 ? (float)e->arg : 1;
+    m->count++;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* sorted: by value; share: of all weights that lie below. */
+static double quantile(const struct measured *sorted, uint32_t n, double share)
+{
+    double all = 0, below = 0;
+    for (uint32_t i = 0; i < n; i++)
+        all += (double)sorted->value[i].weight;
+    for (uint32_t i = 0; i < n; i++) {
+        below += (double)sorted->value[i].weight;
+        if (below >= share * all)
+            return (double)sorted->value[i].ns;
+    }
+    return (double)sorted->value[n - 1].ns;
+}
+
+bool gwa_durations_median(const struct measured *m, double *ns, double *error)
+{
+    struct measured sorted = *m;
+    uint32_t n = m->count < MEASURED ? m->count : MEASURED;
+    if (!n)
+        return false;
+    qsort(sorted.value, n, sizeof(*sorted.value), by_value);
+    *ns = quantile(&sorted, n, 0.5);
+    *error = (quantile(&sorted, n, 0.75) - quantile(&sorted, n, 0.25)) / sqrt(n);
+    return true;
+}
+
+bool gwa_durations_gap(const struct gwa_durations *d, bool graph, double *ns, double *error)
+{
+    *ns = graph ? GWA_GRAPH_GAP_NS : GWA_GAP_NS;
+    *error = *ns / 2;
+    if (!gwa_durations_median(&d->gaps[graph], ns, error))
+        return false;
+    *ns = fmax(*ns - GWA_KERNEL_OFFSET_NS, GAP_LEAST_NS);
+    *error = hypot(*error, ALONE_ERROR);
+    return true;
+}
