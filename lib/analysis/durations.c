@@ -132,7 +132,7 @@ static int make_room(struct groups *g)
 
 /* Beyond GROUPS_MAX no new group is made: its samples count for their signature all the same. */
 static int add_to_group(struct groups *g, uint64_t key, uint64_t parent, uint32_t owner,
-                        uint8_t level, double pair_ns)
+                        uint8_t level, double pair_ns, bool busy)
 {
     int rc;
     if (g->count * 2 >= g->room && g->room / 2 < GROUPS_MAX && (rc = make_room(g)))
@@ -145,6 +145,7 @@ static int add_to_group(struct groups *g, uint64_t key, uint64_t parent, uint32_
         *group = (struct group){.key = key, .parent = parent, .owner = owner, .level = level};
     }
     stat_add(&group->pairs, pair_ns);
+    group->busy += busy;
     return 0;
 }
 
@@ -206,12 +207,13 @@ static struct signature *signature_of(struct gwa_durations *d, uint32_t id, int 
     return *rc ? NULL : &d->signatures[id];
 }
 
-static int file(struct gwa_durations *d, uint32_t signature, const uint64_t key[2], double pair_ns)
+static int file(struct gwa_durations *d, uint32_t signature, const uint64_t key[2], double pair_ns,
+                bool busy)
 {
     if (signature >= GWA_TIMED_MAX)
         signature = 0;
-    int rc = add_to_group(&d->groups, key[0], 0, signature, 1, pair_ns);
-    return rc ? rc : add_to_group(&d->groups, key[1], key[0], signature, 2, pair_ns);
+    int rc = add_to_group(&d->groups, key[0], 0, signature, 1, pair_ns, busy);
+    return rc ? rc : add_to_group(&d->groups, key[1], key[0], signature, 2, pair_ns, busy);
 }
 
 static int launch(struct gwa_durations *d, const struct gwt_event *e)
@@ -230,7 +232,7 @@ static int launch(struct gwa_durations *d, const struct gwt_event *e)
             early->used = false;
             d->early_count--;
             if (early->signature == e->arg)
-                return file(d, e->arg, k.key, early->pair_ns);
+                return file(d, e->arg, k.key, early->pair_ns, early->busy);
         }
     }
     d->places[place_index(e->t0_ns, e->stream, PLACES)] =
@@ -241,20 +243,27 @@ static int launch(struct gwa_durations *d, const struct gwt_event *e)
 /* A sample lies behind or before the launch that it timed: it is written by another thread. */
 static int kernel_sample(struct gwa_durations *d, const struct gwt_event *e)
 {
+    bool busy = !(e->flags & GWT_SAMPLE_SPACER);
     int rc;
     struct signature *s = signature_of(d, e->arg, &rc);
     if (!s)
         return rc;
     stat_add(&s->pairs, e->raw);
+    if (!busy)
+        stat_add(&s->spaced, e->raw);
     if ((rc = add_to_draws(&s->draws, s->pairs.n, e->raw)))
         return rc;
     const struct place *p = &d->places[place_index(e->t0_ns, e->stream, PLACES)];
     if (p->key[0] && p->t0 == e->t0_ns && p->stream == e->stream)
-        return file(d, e->arg, p->key, e->raw);
+        return file(d, e->arg, p->key, e->raw, busy);
     struct early *early = &d->early[place_index(e->t0_ns, e->stream, EARLY)];
     d->early_count += !early->used;
-    *early = (struct early){
-        .t0 = e->t0_ns, .signature = e->arg, .pair_ns = e->raw, .stream = e->stream, .used = true};
+    *early = (struct early){.t0 = e->t0_ns,
+                            .signature = e->arg,
+                            .pair_ns = e->raw,
+                            .stream = e->stream,
+                            .used = true,
+                            .busy = busy};
     return 0;
 }
 
@@ -284,7 +293,8 @@ static int copy_sample(struct gwa_durations *d, unsigned class, const struct gwt
     struct bucket *b = &d->copies[class][gwa_durations_bucket(e->value)];
     stat_add(&b->pairs, e->raw);
     b->bytes += ((double)e->value - b->bytes) / (double)b->pairs.n;
-    return add_to_group(&d->groups, gwa_durations_size_key(class, e->value), 0, class, 0, e->raw);
+    return add_to_group(&d->groups, gwa_durations_size_key(class, e->value), 0, class, 0, e->raw,
+                        false);
 }
 
 static int sample(struct gwa_durations *d, const struct gwt_event *e)

@@ -21,6 +21,17 @@ double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pa
     return ns > FLOOR_NS ? ns : FLOOR_NS;
 }
 
+double gwa_durations_mean(const struct gwa_durations *d, const struct stat *pairs, uint64_t busy)
+{
+    double share = pairs->n ? (double)busy / (double)pairs->n : 0;
+    return gwa_durations_ns(d, GWT_SAMPLE_KERNEL, pairs->mean - share * d->busy_ns);
+}
+
+static double mean_of(const struct gwa_durations *d, const struct signature *s)
+{
+    return gwa_durations_mean(d, &s->pairs, s->pairs.n - s->spaced.n);
+}
+
 /* ---- constants ---------------------------------------------------------------------- */
 
 static bool offset_is_known(const struct gwt_trace *trace)
@@ -49,7 +60,7 @@ static void fit_constants(struct gwa_durations *d)
     d->constant[GWT_SAMPLE_KERNEL] = base - GWA_KERNEL_OFFSET_NS + WRITES_NS;
     d->constant[GWT_SAMPLE_GRAPH] = d->constant[GWT_SAMPLE_KERNEL];
     gwa_durations_fit_hand_over(d, base);
-    double doubt = WRITES_DOUBT_NS + error;
+    double doubt = WRITES_DOUBT_NS + error + gwa_durations_fit_busy(d);
     if (!offset_is_known(d->trace))
         doubt += GWA_KERNEL_OFFSET_DOUBT_NS;
     d->below = d->above = doubt;
@@ -142,7 +153,7 @@ static double typical_variation(const struct gwa_durations *d, const struct anal
         if (s->pairs.n < 3)
             continue;
         struct rest rest = rest_of(s, &all[i]);
-        double ns = gwa_durations_ns(d, GWT_SAMPLE_KERNEL, s->pairs.mean);
+        double ns = mean_of(d, s);
         double v = rest.squares / (ns * ns);
         sum += v < rest.freedom ? v : rest.freedom;
         weight += rest.freedom;
@@ -155,7 +166,7 @@ static void fit_signature(struct gwa_durations *d, struct signature *s, struct a
 {
     double n = (double)s->pairs.n;
     struct rest rest = rest_of(s, a);
-    double ns = gwa_durations_ns(d, GWT_SAMPLE_KERNEL, s->pairs.mean);
+    double ns = mean_of(d, s);
     double variance = (rest.squares + PRIOR * d->variation * ns * ns) / (rest.freedom + PRIOR);
     s->estimate = (struct gwa_duration){
         .ns = ns, .error = standard_error(variance, n), .spread = sqrt(variance), .own = true};
@@ -186,7 +197,7 @@ static void fit_finest(struct gwa_durations *d, const struct analysis *all, stru
     double n = (double)g->pairs.n;
     if (d->signatures[g->owner].level != g->level)
         return;
-    g->mean = gwa_durations_ns(d, GWT_SAMPLE_KERNEL, g->pairs.mean);
+    g->mean = gwa_durations_mean(d, &g->pairs, g->busy);
     g->trust = n * a->effect[i] / (n * a->effect[i] + within(a, i));
     if (g->level == 1)
         return;

@@ -28,7 +28,8 @@ struct group {
     uint8_t
         level; /* 1: by the operation before; 2: by the newest GWA_CONTEXT; 0: copies of a size */
     struct stat pairs;
-    double ns; /* expected */
+    uint64_t busy; /* of these, taken in a stream that was busy, without a spacer */
+    double ns;     /* expected */
     /* while fitting: its mean, how far it is believed, and the same summed over its children */
     double mean, trust, inner, inner_trust;
 };
@@ -58,6 +59,7 @@ struct draws {
 
 struct signature {
     struct stat pairs;
+    struct stat spaced; /* of these, behind a spacer */
     struct draws *draws; /* NULL: no samples, or too few */
     uint64_t launches;
     struct gwa_duration estimate;
@@ -96,7 +98,7 @@ struct early {
     int64_t t0;
     uint32_t signature, pair_ns;
     uint16_t stream;
-    bool used;
+    bool used, busy;
 };
 
 #define PLACES 16384u /* direct mapped: the newest launches */
@@ -132,9 +134,10 @@ struct gwa_durations {
     /* after the fit */
     double constant[GWT_SAMPLE_CLASS_COUNT]; /* to be taken off a pair, ns ... */
     double doubt[GWT_SAMPLE_CLASS_COUNT];    /* ... and of that, beyond the kernels' */
-    double below, above;                     /* doubt of each kernel */
-    double rate[GWT_SAMPLE_CLASS_COUNT];     /* bytes per ns of copies beyond those sampled */
-    double variation;                        /* typical variance of a signature over mean^2 */
+    double busy_ns;      /* by how much more a pair adds around a kernel in a busy stream */
+    double below, above; /* doubt of each kernel */
+    double rate[GWT_SAMPLE_CLASS_COUNT]; /* bytes per ns of copies beyond those sampled */
+    double variation;                    /* typical variance of a signature over mean^2 */
     struct point curves[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
     size_t points[GWT_SAMPLE_CLASS_COUNT];
     double gap, gap_doubt;       /* the same by all graphs */
@@ -167,6 +170,10 @@ bool gwa_durations_median(const struct measured *m, double *ns, double *error);
 
 /* What lies between a pair's events, given how long the pair took. */
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns);
+/* The same of the mean of kernels' pairs, of which `busy` were taken without a spacer. */
+double gwa_durations_mean(const struct gwa_durations *d, const struct stat *pairs, uint64_t busy);
+/* durations_constants.c. Fits busy_ns; post: how far off it may be. */
+double gwa_durations_fit_busy(struct gwa_durations *d);
 /* durations_names.c */
 int gwa_durations_fit_names(struct gwa_durations *d);
 /* durations_copies.c */
