@@ -139,6 +139,7 @@ static void free_device(struct gwa_device *d)
     free(d->kernels);
     free(d->transfers);
     free(d->gaps);
+    free(d->graphs);
 }
 
 void gwa_free(struct gwa_process *p)

@@ -146,12 +146,19 @@ struct gwa_kernel {
     const char *name; /* demangled whole; NULL: the driver gave none */
     uint64_t calls;   /* executed */
     uint64_t in_graphs;
-    double mean_us, total_ms;
-    double busy_pct;      /* total_ms in percent of the device's busy time */
+    double mean_us, total_ms; /* NaN where most of its launches rest on no sample of it */
+    double busy_pct;          /* total_ms in percent of the device's busy time */
     double below_sms_pct; /* of those whose grid is known: fewer blocks than the device has SMs */
 };
 
 enum gwa_memory { GWA_MEM_DEVICE, GWA_MEM_PINNED, GWA_MEM_PAGEABLE, GWA_MEM_GRAPH, GWA_MEM_COUNT };
+
+struct gwa_graph { /* executable graph, as launched in the window */
+    uint32_t id;
+    uint64_t launches;
+    uint64_t kernels; /* of one launch */
+    double mean_us;   /* of a launch, the gaps between its nodes included; NaN: never timed */
+};
 
 struct gwa_copies {
     uint64_t calls;
@@ -295,6 +302,8 @@ struct gwa_device {
     uint64_t kernels_executed;
     struct gwa_kernel *kernels; /* by time, else by calls, most first */
     size_t kernels_count;
+    struct gwa_graph *graphs; /* by id; NULL where not sampled, or none ran */
+    size_t graphs_count;
     struct gwa_copies copies[GWT_DIR_COUNT];
     struct gwa_copies memsets;
     struct gwa_copies prefetches;

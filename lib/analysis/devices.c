@@ -10,6 +10,7 @@ struct name_sum {
     uint64_t calls, in_graphs;
     uint64_t shaped, below; /* launches whose grid is known; of those, below the SM count */
     uint64_t timed;         /* launches in the timeline, graphs' included */
+    uint64_t guessed;       /* of these, whose function was never timed */
     double ns;              /* theirs */
 };
 
@@ -66,6 +67,8 @@ static int add_times(const struct gwa_tally *t, struct names *names,
             break;
         s->timed += ran->count + ran->graph_count;
         s->ns += ran->ns + ran->graph_ns;
+        if (gwa_durations_signature(t->durations, (uint32_t)i).guessed)
+            s->guessed += ran->count + ran->graph_count;
     }
     return rc;
 }
@@ -150,6 +153,7 @@ static size_t unite(struct named *list, size_t count)
         list[n - 1].sum.shaped += list[i].sum.shaped;
         list[n - 1].sum.below += list[i].sum.below;
         list[n - 1].sum.timed += list[i].sum.timed;
+        list[n - 1].sum.guessed += list[i].sum.guessed;
         list[n - 1].sum.ns += list[i].sum.ns;
         free(list[i].name);
     }
@@ -179,7 +183,8 @@ static int name_kernels(const struct gwa_tally *t, const struct names *names, do
     used = unite(list, used);
     for (size_t i = 0; i < used; i++) {
         const struct name_sum *s = &list[i].sum;
-        double mean_ns = s->timed ? s->ns / (double)s->timed : NAN;
+        bool known = s->timed && 2 * s->guessed < s->timed;
+        double mean_ns = known ? s->ns / (double)s->timed : NAN;
         out->kernels[i] = (struct gwa_kernel){
             .name = list[i].name,
             .calls = s->calls,
@@ -200,6 +205,36 @@ out:
         free(list[i].name);
     free(list);
     return rc;
+}
+
+static int finish_graphs(const struct gwa_tally *t, const struct gwa_timeline_device *timed,
+                         struct gwa_device *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; timed && i < timed->graphs_count; i++)
+        n += timed->graphs[i].count > 0;
+    if (!n)
+        return 0;
+    out->graphs = calloc(n, sizeof(*out->graphs));
+    if (!out->graphs)
+        return -ENOMEM;
+    for (size_t i = 0; i < timed->graphs_count; i++) {
+        const struct gwa_ran *ran = &timed->graphs[i];
+        struct gwt_graph_info info;
+        if (!ran->count)
+            continue;
+        struct gwa_graph *g = &out->graphs[out->graphs_count++];
+        bool own = gwa_durations_graph(t->durations, (uint32_t)i).own;
+        *g = (struct gwa_graph){.id = (uint32_t)i,
+                                .launches = ran->count,
+                                .mean_us = own ? ran->ns / (double)ran->count / 1e3 : NAN};
+        if (!gwt_graph(t->trace, (uint32_t)i, &info))
+            continue;
+        for (uint32_t k = 0; k < info.graph->items; k++)
+            if (info.items[k].kind == GWT_LAUNCH)
+                g->kernels += info.items[k].count;
+    }
+    return 0;
 }
 
 static int finish_kernels(struct gwa_tally *t, const struct gwa_device_tally *d,
@@ -460,7 +495,8 @@ int gwa_finish_devices(struct gwa_tally *t, struct gwa_process *p)
         out->memory.peak_reserved_bytes = d->peak_reserved;
         const struct gwa_timeline_device *timed =
             t->timeline ? gwa_timeline_of(t->timeline, i) : NULL;
-        if ((rc = finish_kernels(t, d, timed, in_graphs, out)) ||
+        if ((rc = finish_graphs(t, timed, out)) ||
+            (rc = finish_kernels(t, d, timed, in_graphs, out)) ||
             (rc = finish_transfers(t, i, in_graphs, out)) ||
             (rc = finish_time(t, i, d, timed, out)))
             break;

@@ -43,6 +43,7 @@ struct gwa_duration {
     double place;  /* further error where other places of its signature differ, and of this one
                       there are no samples; else 0 */
     bool own;      /* rests on samples of its own signature, graph, or class of copies */
+    bool guessed;  /* rests on no sample of its function at all */
 };
 
 struct gwa_durations;

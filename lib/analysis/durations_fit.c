@@ -295,12 +295,14 @@ static void estimate_unknown(struct gwa_durations *d)
     double spread = n > 1 ? sqrt(fabs(squares / n - ns * ns)) : ns;
     if (spread < ns)
         spread = ns;
-    d->unknown = (struct gwa_duration){.ns = ns, .error = spread, .spread = spread};
+    d->unknown =
+        (struct gwa_duration){.ns = ns, .error = spread, .spread = spread, .guessed = true};
 }
 
 /* Nothing is known about how long a collective lasts but that it takes some time to start;
  * the calls that wait for it say more. */
-static const struct gwa_duration comm = {.ns = 20000, .error = 20000, .spread = 20000};
+static const struct gwa_duration comm = {
+    .ns = 20000, .error = 20000, .spread = 20000, .guessed = true};
 
 static int fit_others(struct gwa_durations *d)
 {
