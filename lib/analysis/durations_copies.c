@@ -46,7 +46,7 @@ void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel)
 {
     fit_rates(d);
     for (unsigned class = GWT_SAMPLE_H2D; class <= GWT_SAMPLE_D2H; class ++) {
-        if (d->constants[class].weight) /* the run measured it */
+        if (d->constants[class].count) /* the run measured it */
             continue;
         double weight = 1 / (HAND_OVER_DOUBT * HAND_OVER_DOUBT);
         double sum = weight * (kernel + hand_over[class].beyond_ns);

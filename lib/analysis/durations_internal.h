@@ -59,7 +59,7 @@ struct draws {
 
 struct signature {
     struct stat pairs;
-    struct stat spaced; /* of these, behind a spacer */
+    struct stat spaced;  /* of these, behind a spacer */
     struct draws *draws; /* NULL: no samples, or too few */
     uint64_t launches;
     struct gwa_duration estimate;

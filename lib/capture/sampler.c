@@ -199,7 +199,7 @@ static uint32_t price_ns = 1000; /* spread at which every candidate is worth its
 static float submit_ns = 12000;  /* how long submitting a pair takes the host, high percentile */
 static uint32_t wanted;          /* candidates met lately that had too few samples */
 uint32_t gw_graphs_ran;
-uint32_t gw_sample_every = 64;   /* mean distance of candidates; set by the timer */
+uint32_t gw_sample_every = 64; /* mean distance of candidates; set by the timer */
 
 static uint32_t random_word(struct gw_thread *t)
 {
