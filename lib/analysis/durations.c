@@ -25,6 +25,10 @@ void gwa_durations_free(struct gwa_durations *d)
 {
     if (!d)
         return;
+    for (size_t i = 0; i < d->signatures_count; i++)
+        free(d->signatures[i].draws);
+    for (size_t i = 0; i < d->graphs_count; i++)
+        free(d->graphs[i].draws);
     free(d->signatures);
     free(d->graphs);
     free(d->groups.slots);
@@ -145,6 +149,46 @@ static int add_to_group(struct groups *g, uint64_t key, uint64_t parent, uint32_
     return 0;
 }
 
+/* ---- draws --------------------------------------------------------------------------- */
+
+/* pre: n samples have been added to its mean, this one among them. */
+static int add_to_draws(struct draws **draws, uint64_t n, uint32_t pair)
+{
+    if (!*draws && !(*draws = calloc(1, sizeof(**draws))))
+        return -ENOMEM;
+    uint64_t i = n <= DRAWS ? n - 1 : (mix(0xa4093822299f31d0u, n) >> 20) % n;
+    if (i < DRAWS)
+        (*draws)->of[i].pair = pair;
+    return 0;
+}
+
+void gwa_durations_fit_draws(const struct gwa_durations *d, struct draws **draws, uint64_t n,
+                             unsigned class)
+{
+    double ns[DRAWS], sum = 0;
+    unsigned count = n < DRAWS ? (unsigned)n : DRAWS;
+    if (!*draws || (*draws)->ratios)
+        return;
+    if (n < DRAWS_LEAST) {
+        free(*draws);
+        *draws = NULL;
+        return;
+    }
+    for (unsigned i = 0; i < count; i++)
+        sum += ns[i] = gwa_durations_ns(d, class, (*draws)->of[i].pair);
+    for (unsigned i = 0; i < DRAWS; i++)
+        (*draws)->of[i].ratio = (float)(ns[i % count] * count / sum);
+    (*draws)->ratios = true;
+}
+
+/* By turns, so that many together last as long as expected: steps of the golden ratio come
+ * close to every value equally often, also every so many steps. */
+static double draw(const struct draws *draws, const struct gwa_context *c)
+{
+    return draws ? (double)draws->of[c->next * 2654435769u >> 28].ratio : 1;
+}
+_Static_assert(DRAWS == 1 << (32 - 28), "draw() takes the uppermost bits");
+
 /* ---- kernels ------------------------------------------------------------------------ */
 
 static size_t place_index(int64_t t0, uint16_t stream, uint32_t count)
@@ -207,6 +251,8 @@ static int kernel_sample(struct gwa_durations *d, const struct gwt_event *e)
     stat_add(&s->pairs, e->raw);
     if (!busy)
         stat_add(&s->spaced, e->raw);
+    if ((rc = add_to_draws(&s->draws, s->pairs.n, e->raw)))
+        return rc;
     const struct place *p = &d->places[place_index(e->t0_ns, e->stream, PLACES)];
     if (p->key[0] && p->t0 == e->t0_ns && p->stream == e->stream)
         return file(d, e->arg, p->key, e->raw, busy);
@@ -267,7 +313,7 @@ static int sample(struct gwa_durations *d, const struct gwt_event *e)
             return rc == -ERANGE ? 0 : rc;
         d->samples++;
         stat_add(&g->pairs, e->raw);
-        return 0;
+        return add_to_draws(&g->draws, g->pairs.n, e->raw);
     }
     case GWT_SAMPLE_H2D:
     case GWT_SAMPLE_D2H:
@@ -342,8 +388,10 @@ static void of_launch(const struct gwa_durations *d, const struct gwt_event *e,
         return;
     }
     *out = s->estimate;
-    if (!s->level)
+    if (!s->level) {
+        out->ns *= draw(s->draws, c);
         return;
+    }
     struct keys k = gwa_durations_keys(e->arg, c);
     const struct found *g = gwa_durations_found(d, k.key[s->level - 1]);
     if (!g && s->level == 2)
@@ -362,6 +410,8 @@ void gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
         break;
     case GWT_GRAPH_LAUNCH:
         *out = gwa_durations_graph(d, e->arg);
+        if (e->arg < d->graphs_count)
+            out->ns *= draw(d->graphs[e->arg].draws, c);
         break;
     case GWT_MEMSET:
         *out = gwa_durations_memset(d, e->value);

@@ -37,7 +37,7 @@ struct gwa_context {
 };
 
 struct gwa_duration {
-    double ns;     /* expected */
+    double ns;     /* of a single one: drawn from those like it; of all together: expected */
     double error;  /* standard error of that, common to all operations of one signature */
     double spread; /* standard deviation of a single one around it */
     double place;  /* further error where other places of its signature differ, and of this one
@@ -83,5 +83,8 @@ bool gwa_durations_is_comm(const struct gwa_durations *d, uint32_t signature);
 /* As measured in the run with kernels that take their own time, of which CUPTI counts more as the
  * kernel's. post: false where it was not, *ns as above. error: how far off it may be. */
 bool gwa_durations_gap(const struct gwa_durations *d, bool graph, double *ns, double *error);
+/* Between the nodes of one graph, by what its samples make of that. `usual`: between operations
+ * of a stream, which are no closer. */
+double gwa_durations_graph_gap(const struct gwa_durations *d, uint32_t graph, double usual);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#define RATE_DOUBT 0.15 /* of a rate that nothing measured */
+
 /* ---- copies ------------------------------------------------------------------------- */
 
 static void fit_rates(struct gwa_durations *d)
@@ -44,6 +46,8 @@ void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel)
 {
     fit_rates(d);
     for (unsigned class = GWT_SAMPLE_H2D; class <= GWT_SAMPLE_D2H; class ++) {
+        if (d->constants[class].count) /* the run measured it */
+            continue;
         double weight = 1 / (HAND_OVER_DOUBT * HAND_OVER_DOUBT);
         double sum = weight * (kernel + hand_over[class].beyond_ns);
         for (unsigned i = 0; i <= gwa_durations_bucket(SMALL_BYTES); i++) {
@@ -53,6 +57,10 @@ void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel)
                 continue;
             if (b->pairs.n > 1)
                 each = fmax(each, b->pairs.m2 / (double)(b->pairs.n - 1));
+            double off =
+                b->pairs.mean - hand_over[class].small_ns - kernel - hand_over[class].beyond_ns;
+            if (fabs(off) > 3 * HAND_OVER_DOUBT) /* it waited for something */
+                continue;
             double w = (double)b->pairs.n / each;
             weight += w;
             sum += w * (b->pairs.mean - hand_over[class].small_ns - b->bytes / d->rate[class]);
@@ -86,7 +94,7 @@ static struct gwa_duration one_copy(const struct gwa_durations *d, unsigned clas
     size_t n = d->points[class], i = 0;
     if (!n) {
         double ns = 1300 + bytes / d->rate[class];
-        return (struct gwa_duration){.ns = ns, .error = 0.3 * ns, .spread = 0.3 * ns};
+        return (struct gwa_duration){.ns = ns, .error = RATE_DOUBT * ns, .spread = 0.3 * ns};
     }
     while (i < n && p[i].bytes <= bytes)
         i++;
@@ -104,10 +112,12 @@ static struct gwa_duration one_copy(const struct gwa_durations *d, unsigned clas
         double share = (bytes - p[i - 1].bytes) / (p[i].bytes - p[i - 1].bytes);
         ns = p[i - 1].ns + share * (p[i].ns - p[i - 1].ns);
     }
-    double scale = ns / p[i].ns;
+    double scale = ns / p[i].ns, away = fabs(bytes - p[i].bytes);
+    if (i && i < n)
+        away = fmin(away, bytes - p[i - 1].bytes);
     bool near = bytes >= p[i].bytes / 2 && bytes <= p[i].bytes * 2;
     return (struct gwa_duration){.ns = ns,
-                                 .error = (near ? 1 : 3) * scale * p[i].error,
+                                 .error = hypot(p[i].error, RATE_DOUBT * away / d->rate[class]),
                                  .spread = scale * p[i].spread,
                                  .own = near};
 }
@@ -171,12 +181,12 @@ int gwa_durations_mark_nodes(struct gwa_durations *d)
     return 0;
 }
 
-/* One after another: what a launch runs, and the gaps between. */
-static struct gwa_duration by_nodes(const struct gwa_durations *d, uint32_t id)
+/* What a launch runs, its nodes one after another without gaps. own: all rest on samples. */
+static struct gwa_duration nodes_of(const struct gwa_durations *d, uint32_t id, uint64_t *nodes)
 {
-    struct gwa_duration sum = {0};
+    struct gwa_duration sum = {.own = true};
     struct gwt_graph_info info;
-    uint64_t nodes = 0;
+    *nodes = 0;
     if (!gwt_graph(d->trace, id, &info))
         return d->unknown;
     for (uint32_t i = 0; i < info.graph->items; i++) {
@@ -193,18 +203,70 @@ static struct gwa_duration by_nodes(const struct gwa_durations *d, uint32_t id)
             one = gwa_durations_memset(d, item->bytes / item->count);
         else
             continue;
-        nodes += item->count;
+        *nodes += item->count;
         sum.ns += count * one.ns;
         sum.error += count * one.error;
         sum.spread += sqrt(count) * one.spread;
+        sum.own &= one.own;
     }
+    return sum;
+}
+
+static struct gwa_duration by_nodes(const struct gwa_durations *d, uint32_t id)
+{
+    uint64_t nodes;
+    struct gwa_duration sum = nodes_of(d, id, &nodes);
     if (!nodes)
         return (struct gwa_duration){.ns = FLOOR_NS, .error = FLOOR_NS};
     double gap, gap_error;
     gwa_durations_gap(d, true, &gap, &gap_error);
     sum.ns += (double)(nodes - 1) * gap;
     sum.error += (double)(nodes - 1) * gap_error;
+    sum.own = false;
     return sum;
+}
+
+/* Nodes that leave some of the whole run one after another, with gaps of that between them. All
+ * graphs of a run have about the same. */
+#define GAP_SCATTER_NS 150.0
+
+static void fit_gaps(struct gwa_durations *d)
+{
+    double sum = 0, weight = 0;
+    for (size_t i = 0; i < d->graphs_count; i++) {
+        struct graph *g = &d->graphs[i];
+        uint64_t nodes;
+        if (!g->pairs.n)
+            continue;
+        struct gwa_duration inside = nodes_of(d, (uint32_t)i, &nodes);
+        double gaps = (double)nodes - 1, between = g->estimate.ns - inside.ns;
+        if (!inside.own || nodes < 2 || between < 100 * gaps ||
+            between > 2 * GWA_GRAPH_GAP_NS * gaps)
+            continue;
+        g->gap = between / gaps;
+        g->gap_doubt = hypot(hypot(inside.error, g->estimate.error) / gaps, 10);
+        double w = 1 / (g->gap_doubt * g->gap_doubt + GAP_SCATTER_NS * GAP_SCATTER_NS);
+        sum += w * g->gap;
+        weight += w;
+    }
+    if (weight > 0) {
+        d->gap = sum / weight;
+        d->gap_doubt = sqrt(1 / weight);
+    }
+}
+
+double gwa_durations_graph_gap(const struct gwa_durations *d, uint32_t graph, double usual)
+{
+    double gap = d->gap, doubt = d->gap_doubt;
+    if (!(doubt > 0)) {
+        gwa_durations_gap(d, true, &gap, &doubt);
+        gap = fmin(usual, gap);
+    }
+    if (graph >= d->graphs_count || !(d->graphs[graph].gap_doubt > 0))
+        return gap;
+    double prior = 1 / (doubt * doubt + GAP_SCATTER_NS * GAP_SCATTER_NS);
+    double own = 1 / (d->graphs[graph].gap_doubt * d->graphs[graph].gap_doubt);
+    return (prior * gap + own * d->graphs[graph].gap) / (prior + own);
 }
 
 void gwa_durations_fit_graphs(struct gwa_durations *d)
@@ -221,4 +283,5 @@ void gwa_durations_fit_graphs(struct gwa_durations *d)
         g->estimate = (struct gwa_duration){
             .ns = ns, .error = standard_error(variance, n), .spread = sqrt(variance), .own = true};
     }
+    fit_gaps(d);
 }

@@ -53,13 +53,12 @@ static void fit_constants(struct gwa_durations *d)
         error = CONSTANT_DOUBT_NS;
     }
     for (unsigned i = 0; i < GWT_SAMPLE_CLASS_COUNT; i++) {
-        double ns = base, unused;
+        double ns = base - GWA_KERNEL_OFFSET_NS, unused;
         gwa_durations_median(&d->constants[i], &ns, &unused);
-        d->constant[i] = ns - GWA_KERNEL_OFFSET_NS;
+        d->constant[i] = ns;
     }
-    d->constant[GWT_SAMPLE_KERNEL] += WRITES_NS;
-    d->constant[GWT_SAMPLE_GRAPH] += WRITES_NS;
-    d->constant[GWT_SAMPLE_D2D] += WRITES_NS;
+    d->constant[GWT_SAMPLE_KERNEL] = base - GWA_KERNEL_OFFSET_NS + WRITES_NS;
+    d->constant[GWT_SAMPLE_GRAPH] = d->constant[GWT_SAMPLE_KERNEL];
     gwa_durations_fit_hand_over(d, base);
     double doubt = WRITES_DOUBT_NS + error + gwa_durations_fit_busy(d);
     if (!offset_is_known(d->trace))
@@ -363,5 +362,10 @@ int gwa_durations_fit(struct gwa_durations *d)
     if ((rc = collect(d)) || (rc = fit_others(d)))
         return rc;
     gwa_durations_fit_graphs(d);
+    for (size_t i = 0; i < d->signatures_count; i++)
+        gwa_durations_fit_draws(d, &d->signatures[i].draws, d->signatures[i].pairs.n,
+                                GWT_SAMPLE_KERNEL);
+    for (size_t i = 0; i < d->graphs_count; i++)
+        gwa_durations_fit_draws(d, &d->graphs[i].draws, d->graphs[i].pairs.n, GWT_SAMPLE_GRAPH);
     return 0;
 }

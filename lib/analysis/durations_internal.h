@@ -45,9 +45,22 @@ struct groups { /* open addressing */
     size_t count, room; /* room: a power of two */
 };
 
+/* A few of many samples, each as likely as any other; then, how long each was relative to the
+ * mean of all. One operation lasts as one of them did. */
+#define DRAWS       16
+#define DRAWS_LEAST 4 /* samples that it takes */
+struct draws {
+    bool ratios;
+    union {
+        uint32_t pair;
+        float ratio;
+    } of[DRAWS];
+};
+
 struct signature {
     struct stat pairs;
-    struct stat spaced; /* of these, behind a spacer */
+    struct stat spaced;  /* of these, behind a spacer */
+    struct draws *draws; /* NULL: no samples, or too few */
     uint64_t launches;
     struct gwa_duration estimate;
     double elsewhere; /* ns, in a place of which there is no sample ... */
@@ -59,8 +72,10 @@ struct signature {
 
 struct graph {
     struct stat pairs;
+    struct draws *draws;
     uint64_t launches;
     struct gwa_duration estimate;
+    double gap, gap_doubt; /* between its nodes, as far as its own samples say; doubt 0: nothing */
 };
 
 struct bucket {
@@ -125,6 +140,7 @@ struct gwa_durations {
     double variation;                    /* typical variance of a signature over mean^2 */
     struct point curves[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
     size_t points[GWT_SAMPLE_CLASS_COUNT];
+    double gap, gap_doubt;       /* the same by all graphs */
     struct gwa_duration unknown; /* kernels whose signature says nothing */
 };
 
@@ -136,6 +152,14 @@ uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes);
 struct group *gwa_durations_group(const struct groups *g, uint64_t key);
 const struct found *gwa_durations_found(const struct gwa_durations *d, uint64_t key);
 unsigned gwa_durations_bucket(uint64_t bytes);
+/* post: ratios; or freed, where the samples are too few. */
+void gwa_durations_fit_draws(const struct gwa_durations *d, struct draws **draws, uint64_t n,
+                             unsigned class);
+
+/* durations_constants.c */
+void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e);
+/* post: the median, how far off it may be; false where nothing was measured. */
+bool gwa_durations_median(const struct measured *m, double *ns, double *error);
 
 /* durations_constants.c */
 void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e);

@@ -9,7 +9,8 @@
 
 #include <math.h>
 
-#define KNOTS 24 /* places where the lines may meet that are tried */
+#define OWN_PRIOR 4  /* samples that the function's scatter counts for in a signature's */
+#define KNOTS     24 /* places where the lines may meet that are tried */
 
 struct shape { /* a signature of the function */
     uint32_t name, signature;
@@ -76,7 +77,7 @@ static unsigned fit_lines(const struct shape *s, size_t n, const double *weight,
         struct fit f = *best;
         double knot = !k ? INFINITY : k == 1 ? 0 : s[(k - 2) * (n - 1) / KNOTS].x;
         unsigned own = !k ? 1 : k == 1 ? 2 : 3;
-        if (n < own + 2u && k)
+        if (n < own + (own > 2 ? 2u : 0u))
             continue;
         double left = try_knot(s, n, weight, knot, &f);
         double cost = count * log(fmax(left, 1e-30)) + own * log(count);
@@ -138,9 +139,13 @@ static int fit_name(const struct gwa_durations *d, const struct shape *s, size_t
 static void draw(struct signature *s, const struct fit *f, double x)
 {
     double y = at(f, x), n = (double)s->pairs.n;
-    double own = n / f->scatter, others = f->apart > 0 ? 1 / f->apart : 1e12;
     if (s->level)
         return;
+    /* its own scatter, as far as it is known */
+    double scatter = f->scatter;
+    if (n > 1)
+        scatter = (s->pairs.m2 / (y * y) + OWN_PRIOR * scatter) / (n - 1 + OWN_PRIOR);
+    double own = n / scatter, others = f->apart > 0 ? 1 / f->apart : 1e12;
     if (!n) {
         s->estimate = (struct gwa_duration){
             .ns = y, .error = y * sqrt(f->apart + f->error), .spread = y * sqrt(f->scatter)};
@@ -151,6 +156,42 @@ static void draw(struct signature *s, const struct fit *f, double x)
     s->estimate.error =
         fmin(s->estimate.error, y * sqrt(1 / (own + others) + (1 - share) * f->error));
     s->elsewhere = s->estimate.ns;
+}
+
+/* ---- draws of signatures with too few samples of their own ------------------------------ */
+
+struct pool {
+    struct draws draws;
+    size_t n;
+    double sum;
+};
+
+static void add_to_pool(const struct gwa_durations *d, struct pool *p, const struct signature *s,
+                        double y)
+{
+    size_t kept = s->pairs.n < DRAWS ? (size_t)s->pairs.n : DRAWS;
+    for (size_t i = 0; s->draws && i < kept; i++) {
+        double ratio = gwa_durations_ns(d, GWT_SAMPLE_KERNEL, s->draws->of[i].pair) / y;
+        size_t at = p->n < DRAWS ? p->n : (size_t)(p->n * 0x9e3779b97f4a7c15u >> 20) % (p->n + 1);
+        p->n++;
+        if (at >= DRAWS)
+            continue;
+        p->sum += ratio - (at < p->n - 1 ? (double)p->draws.of[at].ratio : 0);
+        p->draws.of[at].ratio = (float)ratio;
+    }
+}
+
+static int draw_from_pool(struct pool *p, struct signature *s)
+{
+    if (s->pairs.n >= DRAWS_LEAST || p->n < DRAWS || s->comm)
+        return 0;
+    if (!s->draws && !(s->draws = calloc(1, sizeof(*s->draws))))
+        return -ENOMEM;
+    *s->draws = p->draws;
+    for (size_t i = 0; i < DRAWS; i++)
+        s->draws->of[i].ratio *= (float)(DRAWS / p->sum);
+    s->draws->ratios = true;
+    return 0;
 }
 
 static int by_name_and_size(const void *a, const void *b)
@@ -175,8 +216,14 @@ static int settle_name(struct gwa_durations *d, const struct shape *shapes, size
     if (!count)
         return 0;
     int rc = fit_name(d, sampled, count, &f);
-    for (size_t i = 0; i < n && !rc; i++)
-        draw(&d->signatures[shapes[i].signature], &f, shapes[i].x);
+    struct pool pool = {0};
+    for (size_t i = 0; i < count && !rc; i++)
+        add_to_pool(d, &pool, &d->signatures[sampled[i].signature], at(&f, sampled[i].x));
+    for (size_t i = 0; i < n && !rc; i++) {
+        struct signature *s = &d->signatures[shapes[i].signature];
+        draw(s, &f, shapes[i].x);
+        rc = draw_from_pool(&pool, s);
+    }
     return rc;
 }
 

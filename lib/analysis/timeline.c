@@ -236,6 +236,12 @@ static double pageable_ns(const struct gwt_event *e, const struct stream *s, dou
     return ns < pinned_ns ? pinned_ns : ns > slowest ? slowest : ns;
 }
 
+/* Copies of about one size share their error. */
+static double *copy_error(struct stream *s, const struct gwt_event *e, unsigned class)
+{
+    return &s->device->copy_error[class][e->value ? 63 - __builtin_clzll(e->value) : 0];
+}
+
 static int copy(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
 {
     unsigned direction = GWT_F_SUB(e->flags);
@@ -273,9 +279,10 @@ static int copy(struct gwa_timeline *t, const struct gwt_event *e, struct stream
     how.moved = &s->moved[direction][memory];
     int rc = gwa_timeline_place(t, e, s, &how, &duration);
     if (how.inside)
-        s->device->copy_error[direction == GWT_H2D   ? GWT_SAMPLE_H2D
-                              : direction == GWT_D2H ? GWT_SAMPLE_D2H
-                                                     : GWT_SAMPLE_D2D] += duration.error;
+        *copy_error(s, e,
+                    direction == GWT_H2D   ? GWT_SAMPLE_H2D
+                    : direction == GWT_D2H ? GWT_SAMPLE_D2H
+                                           : GWT_SAMPLE_D2D) += duration.error;
     return rc;
 }
 
@@ -291,7 +298,7 @@ static int memset_(struct gwa_timeline *t, const struct gwt_event *e, struct str
                           .at_return = t->launches_block};
     int rc = gwa_timeline_place(t, e, s, &how, &duration);
     if (how.inside)
-        s->device->copy_error[GWT_SAMPLE_MEMSET] += duration.error;
+        *copy_error(s, e, GWT_SAMPLE_MEMSET) += duration.error;
     return rc;
 }
 

@@ -6,6 +6,7 @@
 
 #define WAITED_NS    20000 /* so long a call has waited, whatever the model says */
 #define SEEN_NS      500   /* the end of the work cannot be known sooner */
+#define BESIDE_SHARE 0.2   /* by so much the durations of a run vary that shares the device */
 #define EXCESS_LEAST 30000 /* below, waking up explains it */
 
 /* ---- a stream's newest operations --------------------------------------------------- */
@@ -178,9 +179,13 @@ static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct tar
     if (!t->model.fixed) {
         gwa_model_learn(&t->model, last->end, ran_alone(last->stream), late);
         respace(t, last);
-        if (at_tip(last))
-            move_end(last, (int64_t)gwa_model_explained(&t->model, last->end,
+        if (at_tip(last)) {
+            struct moment end = last->end;
+            if (!ran_alone(last->stream) && end.at > last->stream->run_start)
+                end.error += (float)(BESIDE_SHARE * (double)(end.at - last->stream->run_start));
+            move_end(last, (int64_t)gwa_model_explained(&t->model, end,
                                                         (double)(e->t1_ns - last->end.at)));
+        }
         late = (double)(e->t1_ns - last->end.at);
     }
     double missed = fabs(late - t->model.ns[GWA_WAKE]);

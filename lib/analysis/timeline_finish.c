@@ -7,7 +7,6 @@
 /* Time of a graph's nodes, one after another. */
 struct nodes {
     double count, kernels, comm, ns;
-    bool own; /* all rest on samples of their own */
 };
 
 static void add_node(const struct gwa_timeline *t, const struct gwt_graph_item *item,
@@ -28,16 +27,25 @@ static void add_node(const struct gwa_timeline *t, const struct gwt_graph_item *
     }
     sum->count += item->count;
     sum->ns += item->count * one.ns;
-    sum->own &= one.own;
 }
 
-/* Of the time that a graph takes, what goes by between its nodes: what they leave of the whole
- * where all of them have samples of their own; else the usual gap. Nodes that take longer than
- * the whole run side by side: no gap is known then. */
+/* Of the time that a graph takes, the share in which none of its nodes runs.
+ *
+ * One after another: the gaps between them. Where they take longer in all than the whole does,
+ * some run side by side, say in two rows: the first is busy but for its gaps, the second with
+ * what is left, and nothing runs while both pause. */
+static double hollow_share(double whole, double nodes_ns, double count, double gap)
+{
+    double both = nodes_ns / whole;
+    double first = nodes_ns / (nodes_ns + count * gap);
+    double second = fmin(fmax(both - first, 0), first);
+    return (1 - first) * (1 - second);
+}
+
 static struct shape shape_of(const struct gwa_timeline *t, uint32_t graph)
 {
     struct shape out = {.known = true, .activity = GWA_COMPUTE, .end = {.at = NEVER}};
-    struct nodes sum = {.own = true};
+    struct nodes sum = {0};
     struct gwt_graph_info info;
     if (!gwt_graph(t->trace, graph, &info))
         return out;
@@ -50,15 +58,10 @@ static struct shape shape_of(const struct gwa_timeline *t, uint32_t graph)
         out.activity = GWA_COMM;
     if (sum.count < 2)
         return out;
-    double whole = gwa_durations_graph(t->durations, graph).ns, gap, error;
-    gwa_durations_gap(t->durations, true, &gap, &error);
-    double usual = (sum.count - 1) * gap;
-    double between = sum.own ? whole - sum.ns : usual;
-    between = fmin(between, fmin(2 * usual, whole / 2));
-    if (between > 0) {
-        out.hollow = (float)(between / whole);
-        out.hollow_ns = (float)(between / (sum.count - 1));
-    }
+    double whole = gwa_durations_graph(t->durations, graph).ns;
+    double gap = gwa_durations_graph_gap(t->durations, graph, t->model.ns[GWA_GAP]);
+    out.hollow = (float)fmin(hollow_share(whole, sum.ns, sum.count - 1, gap), 0.5);
+    out.hollow_ns = (float)gap;
     return out;
 }
 
@@ -122,7 +125,8 @@ static void add_errors(const struct gwa_timeline *t, struct device *d)
         error2 += e * e;
     }
     for (unsigned i = 0; i < GWT_SAMPLE_CLASS_COUNT; i++)
-        error2 += d->copy_error[i] * d->copy_error[i];
+        for (unsigned k = 0; k < 64; k++)
+            error2 += d->copy_error[i][k] * d->copy_error[i][k];
     out->error2 = error2;
 }
 

@@ -56,7 +56,8 @@ struct device {
     int64_t busy_until;
     size_t queued;
     uint32_t *scratch;
-    double copy_error[GWT_SAMPLE_CLASS_COUNT], spread2, place;
+    double copy_error[GWT_SAMPLE_CLASS_COUNT][64]; /* by the logarithm of their bytes */
+    double spread2, place;
     struct gwa_timeline_device out;
 };
 

@@ -224,7 +224,8 @@ void gw_names_invalidate(void);            /* a module went: handles may be reus
 void gw_names_hint(const void *func, const char *name); /* drivers without cuFuncGetName */
 void gw_names_alias(const void *func, const void *kernel);
 void gw_names_reset(void);
-bool gw_signature_is_comm(uint32_t id); /* a kernel of NCCL's */
+bool gw_signature_is_comm(uint32_t id);        /* a kernel of NCCL's */
+bool gw_function_is_known(const void *handle); /* it has been launched, or is in a graph */
 extern uint32_t gw_names_epoch;
 
 /* streams.c: streams, contexts, devices */

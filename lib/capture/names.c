@@ -166,6 +166,18 @@ static struct function *function(const void *handle)
     return fn;
 }
 
+/* No lock: an entry's handle never changes. A name of this epoch was learnt at a launch. */
+bool gw_function_is_known(const void *handle)
+{
+    for (uint32_t i = hash_pointer(handle);; i++) {
+        const struct function *fn = &functions[i & (FUNCTIONS - 1)];
+        if (!fn->handle)
+            return false;
+        if (fn->handle == handle)
+            return fn->epoch == gw_load_relaxed(&gw_names_epoch);
+    }
+}
+
 void gw_names_pending(void)
 {
     if (!gw_load_relaxed(&functions_pending) || gw_load_relaxed(&gw_gate))

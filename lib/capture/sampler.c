@@ -14,10 +14,11 @@ uint64_t gw_awaited;
 
 #define SPACER_MIN_NS  10000u
 #define SPACER_MAX_NS  60000u
-#define PAIR_COST_NS   7000u  /* what two events cost the device (measured: 4 to 8 us) */
-#define LEAD_NS        40000u /* a stream this far behind needs no spacer */
-#define SPACED_ANYWAY  12
-#define APART_NS       150000u /* between two samples, so that one does not meet the other's */
+#define PAIR_COST_NS   7000u    /* what two events cost the device (measured: 4 to 8 us) */
+#define LEAD_NS        40000u   /* a stream this far behind needs no spacer */
+#define APART_NS       150000u  /* between two samples, so that one does not meet the other's */
+#define TOKENS_NS      20000000 /* of device time, that may be saved up; the start has them */
+#define SPACED_ANYWAY  12       /* in a busy stream, of so many samples one has a spacer */
 #define SHARED_NS      1000000000ull /* an engine that two streams used stays shared so long */
 #define USER_TIMING_NS 1000000000ull /* after a timing event of the program's */
 
@@ -25,10 +26,12 @@ uint64_t gw_awaited;
 
 static struct {
     uint64_t until;       /* predicted end of the work given so far */
+    uint64_t awaited;     /* when the program last waited for all of it */
     uint64_t user_timing; /* when the program last recorded a timing event here */
     uint32_t never;
 } streams[UINT16_MAX + 1];
 static uint64_t all_until; /* the latest of them */
+static uint64_t all_awaited;
 
 /* Predictions are in ticks of the record clock, whose rate is known to a percent: enough. */
 static double ticks_per_ns = 1;
@@ -89,15 +92,19 @@ void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, ui
         gw_store_relaxed(&gw_graphs_ran, 1);
     if (class == GWT_SAMPLE_GRAPH && s) {
         gw_store_relaxed(&s->stream, stream);
-        gw_store_relaxed(&s->until, end);
+        gw_store_relaxed(&s->given, t1);
     }
 }
 
 void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1)
 {
-    if (scope == GWT_SCOPE_DEVICE)
+    if (scope == GWT_SCOPE_DEVICE) {
         gw_store_relaxed(&all_until, t1); /* every stream's `until` is no later than this */
+        gw_store_relaxed(&all_awaited, t1);
+    }
     gw_store_relaxed(&streams[stream].until, t1);
+    if (scope != GWT_SCOPE_EVENT) /* which may have been recorded long ago */
+        gw_store_relaxed(&streams[stream].awaited, t1);
 }
 
 void gw_stream_timed_by_user(uint16_t stream, uint64_t now)
@@ -185,11 +192,12 @@ struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value)
 static uint32_t sampling;  /* one sample is submitted at a time */
 static uint32_t in_flight; /* raised before the gate is read; partner: gw_sample_wait() */
 static uint64_t last_sample;
-static int64_t tokens_ns = 20000000; /* device time to spend; the start may take 20 ms ahead */
+static int64_t tokens_ns = TOKENS_NS; /* device time to spend */
 static uint64_t tokens_at;
-static float spread_ns = 1000;  /* typical spread of the signatures met, the yardstick of choice */
-static float submit_ns = 12000; /* how long submitting a pair takes the host, high percentile */
-static uint32_t wanted;         /* candidates met lately that had too few samples */
+static uint32_t lacking;         /* samples that found no pair of events free */
+static uint32_t price_ns = 1000; /* spread at which every candidate is worth its cost */
+static float submit_ns = 12000;  /* how long submitting a pair takes the host, high percentile */
+static uint32_t wanted;          /* candidates met lately that had too few samples */
 uint32_t gw_graphs_ran;
 uint32_t gw_sample_every = 64; /* mean distance of candidates; set by the timer */
 
@@ -220,8 +228,8 @@ static float root(float x)
 }
 
 /* For a given number of samples the error of the total is least when a signature gets them
- * in proportion to its launches x spread: launches come by themselves, so accept by spread.
- * The first three come at once. */
+ * in proportion to its launches x spread: launches come by themselves, so accept by spread,
+ * against a price at which the budget is just spent. The first three come at once. */
 static bool worth(struct gw_thread *t, struct gw_seen *s)
 {
     if (s->taken < 3) {
@@ -238,8 +246,7 @@ static bool worth(struct gw_thread *t, struct gw_seen *s)
     float spread = root(s->m2 / (float)(s->n - 1));
     if (spread < 0.02f * s->mean_ns + 50)
         spread = 0.02f * s->mean_ns + 50;
-    spread_ns += (spread - spread_ns) / 64;
-    return (float)(random_word(t) & 0xffff) * (2 * spread_ns) < spread * 65536.0f;
+    return (float)(random_word(t) & 0xffff) * (float)gw_load_relaxed(&price_ns) < spread * 65536.0f;
 }
 
 /* A bucket that fills with the wall clock at the budget's rate. */
@@ -249,11 +256,27 @@ static bool afford(uint64_t now, int64_t cost)
     if (!tokens_at)
         tokens = tokens_ns;
     tokens_at = now;
-    tokens_ns = tokens > 20000000 ? 20000000 : tokens;
+    tokens_ns = tokens > TOKENS_NS ? TOKENS_NS : tokens;
     if (tokens_ns < cost)
         return false;
     tokens_ns -= cost;
     return true;
+}
+
+void gw_sampler_price(void)
+{
+    int64_t tokens = __atomic_load_n(&tokens_ns, __ATOMIC_RELAXED);
+    uint32_t price = price_ns;
+    if (gw_load_relaxed(&lacking))
+        price += price / 2 + 1;
+    else if (tokens > TOKENS_NS / 2)
+        price /= 2;
+    else if (tokens > TOKENS_NS / 8)
+        price -= price / 4;
+    else if (tokens < TOKENS_NS / 20)
+        price += price / 4 + 1;
+    gw_store_relaxed(&lacking, 0);
+    gw_store_relaxed(&price_ns, price < 16 ? 16 : price > 1000000000 ? 1000000000 : price);
 }
 
 /* ---- one sample ------------------------------------------------------------------------------ */
@@ -352,14 +375,16 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
     return record_event(p->before) == 0;
 }
 
-/* It would wait between its events: for the same executable graph, or the same copy engine, at
- * work for another stream. Behind a spacer it starts now, on a busy stream later, when whoever
- * else uses the engine may use it again. */
+/* It would wait between its events: for the same executable graph, unless the program has waited
+ * for its newest launch, or the same copy engine, at work for another stream. Behind a spacer it
+ * starts now, on a busy stream later, when whoever else uses the engine may use it again. */
 static bool would_wait(const struct gw_seen *s, unsigned class, uint16_t stream, bool busy,
                        uint64_t now)
 {
     if (class == GWT_SAMPLE_GRAPH)
-        return s->until && s->stream != stream && s->until + span(APART_NS) > now;
+        return s->given && s->stream != stream &&
+               gw_load_relaxed(&streams[s->stream].awaited) < s->given &&
+               gw_load_relaxed(&all_awaited) < s->given;
     if (class != GWT_SAMPLE_H2D && class != GWT_SAMPLE_D2H)
         return false;
     const struct engine *e = &engines[class];
@@ -391,11 +416,15 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
     /* Events and stream must belong to one context. */
     if (!gw_driver.cuCtxGetCurrent || gw_driver.cuCtxGetCurrent(&ctx) != 0 || ctx != gw_pool.ctx)
         return -1;
-    if (!afford(gw_now_ns(), spacer ? spacer_ns + PAIR_COST_NS : PAIR_COST_NS))
-        return -1;
     struct gw_pair *p = take_pair();
-    if (!p)
+    if (!p) {
+        gw_add_relaxed(&lacking, 1);
         return -1;
+    }
+    if (!afford(gw_now_ns(), spacer ? spacer_ns + PAIR_COST_NS : PAIR_COST_NS)) {
+        gw_store_release(&p->state, GW_PAIR_FREE);
+        return -1;
+    }
     last_sample = now;
     s->taken++;
     if (!start(f, class, p, stream, arg, spacer, spacer_ns))
@@ -416,10 +445,13 @@ int gw_sample_begin(struct gw_frame *f)
     t->busy = 1;
     gw_fence_signal();
     uint16_t stream = gw_stream_of(t, f);
-    /* Only a signature that is known: then its function has run, and its module is loaded. */
-    if (class == GWT_SAMPLE_KERNEL)
+    /* Only a function that is known: then it has run, and its module is loaded. Of shapes that
+     * are new some, since there are programs in which no shape comes twice. */
+    if (class == GWT_SAMPLE_KERNEL) {
         arg = gw_signature_cached(t, f);
-    else if (class == GWT_SAMPLE_GRAPH)
+        if (!arg && random_word(t) % 4 == 0 && gw_function_is_known(f->shape.func))
+            arg = gw_signature_slow(t, f);
+    } else if (class == GWT_SAMPLE_GRAPH)
         arg = gw_graph_id(f->shape.func, NULL);
     bool known = class != GWT_SAMPLE_KERNEL && class != GWT_SAMPLE_GRAPH ? true : arg != 0;
     struct gw_seen *s = known ? gw_seen_of(class, arg, f->value) : NULL;
@@ -528,6 +560,7 @@ void gw_sampler_reset(void)
     memset(&gw_pool, 0, sizeof gw_pool);
     sampling = in_flight = gw_graphs_ran = 0;
     gw_busy_stream = NULL;
-    tokens_at = all_until = last_sample = 0;
-    tokens_ns = 20000000;
+    tokens_at = all_until = all_awaited = last_sample = 0;
+    tokens_ns = TOKENS_NS;
+    price_ns = 1000;
 }

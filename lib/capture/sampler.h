@@ -13,7 +13,7 @@
 extern uint32_t gw_timing;   /* 1: ready, samples may be taken */
 extern uint64_t gw_spending; /* ns of device time that may be spent per second */
 
-#define GW_PAIRS 64u
+#define GW_PAIRS 256u /* a full queue holds a pair for long */
 
 enum gw_pair_state {
     GW_PAIR_FREE,
@@ -57,7 +57,7 @@ struct gw_seen {
     uint32_t taken;    /* samples begun */
     uint32_t launches; /* of a graph, as candidates saw them: its first is never timed */
     uint16_t stream;   /* of its newest launch ... */
-    uint64_t until;    /* ... and when that ends, as predicted */
+    uint64_t given;    /* ... and when that was */
 };
 struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value);
 
@@ -81,6 +81,8 @@ extern const void *gw_busy_stream;
 void gw_sample_foreign(const void *stream);
 void gw_sampler_clock(uint64_t ticks, uint64_t ns);
 extern uint32_t gw_sample_every;
+/* Every now and then, from one thread: follows what is left of the budget. */
+void gw_sampler_price(void);
 extern uint32_t gw_graphs_ran; /* the program launches graphs */
 
 /* Before the real BeginCapture, the gate being up: waits for a sample in flight. */

@@ -345,8 +345,8 @@ static void harvest(void)
         give_up("its events fail");
 }
 
-/* Candidates twice as often as the budget allows samples, so that the choice among them is
- * a choice. */
+/* Many more candidates than the budget allows samples, so that the choice among them is a
+ * choice. */
 static void pace(uint64_t *last_heads, uint64_t *last_ns)
 {
     uint64_t heads = 0, now = gw_now_ns();
@@ -358,8 +358,9 @@ static void pace(uint64_t *last_heads, uint64_t *last_ns)
         *last_heads = heads;
     double rate = (double)(heads - *last_heads) / ((double)(now - *last_ns) * 1e-9);
     double samples = (double)gw_spending / 30000.0;
-    double every = rate / (4 * samples);
+    double every = rate / (16 * samples);
     gw_store_relaxed(&gw_sample_every, every < 1 ? 1 : every > 100000 ? 100000 : (uint32_t)every);
+    gw_sampler_price();
     *last_heads = heads;
     *last_ns = now;
 }

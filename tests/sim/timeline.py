@@ -37,7 +37,7 @@ def run(seed):
     try:
         env = dict(
             os.environ, LD_PRELOAD=build + "/libgpuwait.so", LD_LIBRARY_PATH=build + "/sim",
-            GPUWAIT_OUT=folder + "/t", SIM_TRUTH=folder + "/truth.json", SIM_SEED=str(seed), SIM_CLOCK=opts.clock,
+            GPUWAIT_OUT=folder + "/t", GPUWAIT_FULL="block", SIM_TRUTH=folder + "/truth.json", SIM_SEED=str(seed), SIM_CLOCK=opts.clock,
         )
         env.pop("GPUWAIT", None)
         if opts.clock == "virtual":

@@ -84,7 +84,7 @@ void gw_stream_never(uint16_t stream)
     (void)stream;
     fail();
 }
-bool gw_event_takes_time(const void *event)
+bool gw_event_times(const void *event)
 {
     (void)event;
     return false;

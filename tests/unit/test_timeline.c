@@ -7,6 +7,9 @@
 
 #define KERNEL_CONSTANT 2700 /* ns, what a pair adds */
 #define COPY_CONSTANT   2000
+/* ns: CUPTI counts 600 more than the kernel that the constant is measured with sees of itself, and
+ * a pair around a program's kernel waits 320 for what it wrote */
+#define KERNEL_ADDS (KERNEL_CONSTANT - 600 + 320)
 
 enum { S_C = 20, K_COMM = 20, K_LONG, K_WIDE, K_OTHER };
 
@@ -37,7 +40,7 @@ static struct gwt_event *sample_at(struct gwt_trace *t, int64_t t0, unsigned cla
     e->stream = (uint16_t)stream;
     e->arg = arg;
     e->value = bytes;
-    e->raw = class <= GWT_SAMPLE_GRAPH ? (uint32_t)(us * US) + KERNEL_CONSTANT - 600
+    e->raw = class <= GWT_SAMPLE_GRAPH ? (uint32_t)(us * US) + KERNEL_ADDS
                                        : (uint32_t)(us * US) + COPY_CONSTANT;
     return e;
 }
@@ -511,10 +514,8 @@ static void uncertain_work_may_have_lasted_until_the_wait_ended(void **state)
 {
     struct gwt_trace *t = timed();
     (void)state;
-    for (int i = 0; i < 2; i++) { /* 100 on the average, give or take 50 */
-        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 50);
-        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 150);
-    }
+    for (int i = -1; i < 2; i++) /* 100 on the average, give or take 50 */
+        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 100 + 50 * i);
     launch(t, 0, S_A, K_ADD);        /* 3..103 */
     sync_stream(t, 2, 190, S_A);     /* waking up takes some 4: until 186 or so */
     launch(t, 1000, S_A, K_ADD);     /* 1003..1103 */
@@ -624,9 +625,58 @@ static void places_that_are_alike_are_not_told_apart(void **state)
     gwa_durations_of(r.durations, &e, &c, &d);
     e.arg = K_GEMM;
     gwa_durations_of(r.durations, &e, &c, &d);
-    assert_near(d.ns, 40 * US, 1);
+    assert_true(fabs(d.ns - 20 * US) < 0.3 * US || fabs(d.ns - 60 * US) < 9 * US);
     assert_near(d.spread, 20 * US, 1 * US);
     assert_near(d.error, 2 * US, 0.1 * US); /* of 100 samples */
+    assert_near(gwa_durations_signature(r.durations, K_GEMM).ns, 40 * US, 1);
+    end(&r);
+}
+
+/* Each lasts as some sample did; together they last as long as expected, also every third. */
+static void durations_are_drawn_by_turns(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, i % 4 ? 10 : 50);
+    launch(t, 0, S_A, K_ADD);
+    struct run r = run(t);
+    struct gwa_context c = {0};
+    struct gwt_event add = *launch(t, 0, S_A, K_ADD), gemm = *launch(t, 0, S_A, K_GEMM);
+    struct gwa_duration d;
+    double sum = 0;
+    for (int i = 0; i < 300; i++) {
+        gwa_durations_of(r.durations, &add, &c, &d);
+        assert_true(fabs(d.ns - 10 * US) < 1 || fabs(d.ns - 50 * US) < 1);
+        sum += d.ns / 300;
+        gwa_durations_of(r.durations, &gemm, &c, &d);
+        gwa_durations_of(r.durations, &gemm, &c, &d);
+    }
+    assert_near(sum, 20 * US, 0.5 * US);
+    end(&r);
+}
+
+/* As long as the grid fits the device its size does not matter: 10 us up to 1,000 threads, then
+ * 5 more for each 1,000. Those without samples, too, lie on that, and a sample that goes astray
+ * is drawn towards it. */
+static void launches_of_one_function_lie_on_two_lines(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    for (unsigned i = 0; i < 16; i++) {
+        uint32_t id = 30 + i, threads = 250 * (i + 1);
+        t->signatures[id] = t->signatures[K_ADD];
+        t->signatures[id].grid[0] = threads;
+        t->signatures[id].block[0] = 1;
+        launch(t, 100 * (int)i, S_A, id);
+        if (i != 1 && i != 13)
+            lasts(t, GWT_SAMPLE_KERNEL, id,
+                  10 + (threads > 1000 ? 5 * (threads - 1000) / 1000.0 : 0) + (i % 2 ? 0.1 : -0.1));
+    }
+    struct run r = run(t);
+    assert_near(us(gwa_durations_signature(r.durations, 31).ns), 10, 0.2);
+    assert_near(us(gwa_durations_signature(r.durations, 43).ns), 22.5, 0.4);
+    assert_false(gwa_durations_signature(r.durations, 43).own);
     end(&r);
 }
 
@@ -643,7 +693,8 @@ static void a_pair_less_its_constant_is_the_duration(void **state)
     struct run r = run(t);
     assert_int_equal(gwa_durations_samples(r.durations), 5);
     struct gwa_duration d = gwa_durations_signature(r.durations, K_ADD);
-    /* the pair was 12.1, a pair adds 2.7, CUPTI counts 0.6 more than the kernel that says so */
+    /* the pair was 12.42, a pair adds 2.7 and waits 0.32 for what was written, CUPTI counts 0.6
+     * more than the kernel that says so */
     assert_near(d.ns, 10 * US, 0);
     assert_true(d.own);
     assert_near(gwa_durations_copy(r.durations, GWT_H2D, 1 << 20, 1).ns, 30 * US, 1);
@@ -653,8 +704,8 @@ static void a_pair_less_its_constant_is_the_duration(void **state)
     assert_near(gwa_durations_copy(r.durations, GWT_H2D, 2 << 20, 2).ns, 60 * US, 1);
     double below, above;
     gwa_durations_doubt(r.durations, &below, &above);
-    assert_near(below, 350, 0);
-    assert_near(above, 100, 0);
+    assert_near(below, 200, 0);
+    assert_near(above, 200, 0);
     end(&r);
 
     t = timed(); /* another architecture: the same offset, in more doubt */
@@ -664,7 +715,7 @@ static void a_pair_less_its_constant_is_the_duration(void **state)
     r = run(t);
     assert_near(gwa_durations_signature(r.durations, K_ADD).ns, 10 * US, 0);
     gwa_durations_doubt(r.durations, &below, &above);
-    assert_near(below, 350 + 500, 0);
+    assert_near(below, 200 + 500, 0);
     end(&r);
 }
 
@@ -797,6 +848,8 @@ int main(void)
         cmocka_unit_test(a_graph_runs_once_at_a_time),
         cmocka_unit_test(a_place_in_the_sequence_has_its_own_duration),
         cmocka_unit_test(places_that_are_alike_are_not_told_apart),
+        cmocka_unit_test(durations_are_drawn_by_turns),
+        cmocka_unit_test(launches_of_one_function_lie_on_two_lines),
         cmocka_unit_test(a_pair_less_its_constant_is_the_duration),
         cmocka_unit_test(what_was_never_sampled_is_guessed_by_its_name),
         cmocka_unit_test(without_samples_nothing_is_said),
