@@ -677,6 +677,23 @@ static void what_is_held_is_bounded(void **state)
     (void)state;
 }
 
+/* Six sections in one gap, between other calls each, none measured: four are kept apart. */
+static void many_unmeasured_sections_in_one_gap(void **state)
+{
+    struct world w = begin();
+    ran(&w, launch_by(w.t, 1, 0, 5));
+    for (int64_t i = 0; i < 6; i++)
+        fake_call(w.t, 1, 2005 + 2010 * i, 2015 + 2010 * i, API_MALLOC, 0)->api =
+            (uint16_t)(API_RECORD + i);
+    idle(&w, 10, 12107, launch_by(w.t, 1, 12100, 12105));
+    struct gwa_device *d = finish(&w);
+    assert_class(d, UNKNOWN, 1995 + 5 * 2000);
+    assert_class(d, ALLOC, 60);
+    assert_class(d, DISPATCH, 12100 - 12065);
+    end(&w);
+    (void)state;
+}
+
 /* A call whose clock was wrong, and 2000 calls inside one: those after are where they belong. */
 static void bad_clocks_and_deep_nests_do_no_harm(void **state)
 {
@@ -780,7 +797,9 @@ static void the_sweep_tells_of_all_idle(void **state)
                 now += (int64_t)(random % 50);
                 *p = (struct gwa_piece){.start = now,
                                         .end = now + (int64_t)((random >> 8) % 40),
-                                        .inside = run % 3 == 0 || (random >> 16) % 3,
+                                        .inside = run % 3 == 0   ? 1
+                                                  : run % 3 == 1 ? (random >> 16) % 3 != 0
+                                                                 : i % 190 == 0,
                                         .interval = run % 3 == 1 ? i / 100 : 0,
                                         .phase = (random >> 20) % GWA_PHASE_COUNT,
                                         .activity = (random >> 24) % GWA_ACTIVITIES,
@@ -827,6 +846,7 @@ int main(void)
         cmocka_unit_test(periods_are_counted_in_steps),
         cmocka_unit_test(places_are_capped),
         cmocka_unit_test(what_is_held_is_bounded),
+        cmocka_unit_test(many_unmeasured_sections_in_one_gap),
         cmocka_unit_test(bad_clocks_and_deep_nests_do_no_harm),
         cmocka_unit_test(nonsense_adds_up),
         cmocka_unit_test(the_sweep_tells_of_all_idle),
