@@ -48,7 +48,6 @@ static void add_open(struct cut *c, struct site *site, double ns)
     }
     struct site *other = &c->d->other[GWA_IDLE_UNKNOWN];
     other->idle_ns += ns;
-    site->idle_ns -= ns;
     add_class(c, GWA_IDLE_UNKNOWN, ns);
 }
 
@@ -199,7 +198,6 @@ static struct site *section_site(struct cut *c, const struct hole *h, const stru
 
 static void divide_section(struct cut *c, struct site *site, double idle, double share)
 {
-    site->idle_ns += idle;
     if (isnan(share)) {
         add_open(c, site, idle);
         return;

@@ -100,9 +100,8 @@ struct site {
     struct site_key key;
     uint64_t count;
     int64_t last_t0;
-    double idle_ns;            /* sections: cpu + blocked + unmeasured */
-    double cpu_ns, blocked_ns; /* of idle, divided occurrence by occurrence */
-    double unmeasured_ns;      /* of idle */
+    double idle_ns; /* but of sections, of which it is in the next three */
+    double cpu_ns, blocked_ns, unmeasured_ns;
     double host_ns;
     double measured, on_cpu, process; /* ns of host time */
     double involuntary, judged;       /* switches; occurrences with clocks */
