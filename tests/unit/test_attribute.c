@@ -507,9 +507,9 @@ static void stack_at(struct gwt_trace *t, unsigned thread, int64_t at, unsigned 
 
 static void python_lines(struct gwt_trace *t)
 {
-    t->strings[20] = "/venv/lib/python3.11/site-packages/torch/_tensor.py";
+    t->strings[20] = "/usr/lib/python3.11/site-packages/torch/_tensor.py";
     t->strings[21] = "/usr/lib/python3.11/queue.py";
-    t->strings[22] = "/home/me/job/train.py";
+    t->strings[22] = "/nowhere/job/train.py";
     t->strings[23] = "fetch";
     t->strings[24] = "<frozen runpy>";
     t->stacks[1][0] = (struct gwt_stack_frame){.file = 21, .function = 23, .line = 10};
