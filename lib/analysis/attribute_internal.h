@@ -230,7 +230,7 @@ static inline bool gwa_site_met(struct site *s, int64_t t0, int64_t ns, uint32_t
 /* Clocks of a section: over `measured` ns so much on the CPU. */
 void gwa_site_judge(struct site *s, double measured, double cpu, double process,
                     double involuntary);
-/* Share on the CPU; NaN: not measured. */
+/* Share on the CPU; NaN: less than 1 ms was measured in all. */
 double gwa_site_share(const struct site *s);
 void gwa_lines_vote(const struct gwt_trace *trace, struct lines *lines, uint32_t stack);
 /* One of the stacks that show the most frequent line; 0: none. */

@@ -219,6 +219,20 @@ static void a_part_measured_stands_for_all(void **state)
     (void)state;
 }
 
+/* Of the last 8 us 7 on the CPU: that says nothing of the 6 ms before. */
+static void a_trifle_measured_says_nothing(void **state)
+{
+    struct world w = begin();
+    ran(&w, launch_by(w.t, 1, 0, 5));
+    section(w.t, 1, 5, 6005, 8, 7);
+    idle(&w, 10, 6010, launch_by(w.t, 1, 6005, 6010));
+    struct gwa_device *d = finish(&w);
+    assert_class(d, UNKNOWN, 5995);
+    assert_true(isnan(find_site(d, GWA_IDLE_UNKNOWN)->cpu_share));
+    end(&w);
+    (void)state;
+}
+
 /* The clocks of one of three like sections say 25 % on the CPU; of the other two, one lies
  * before. A section elsewhere, with nothing like it, stays unknown. */
 static void sections_without_clocks_go_by_their_siblings(void **state)
@@ -828,6 +842,7 @@ int main(void)
         cmocka_unit_test(short_sections_are_dispatch),
         cmocka_unit_test(sections_are_divided_by_cpu_time),
         cmocka_unit_test(a_part_measured_stands_for_all),
+        cmocka_unit_test(a_trifle_measured_says_nothing),
         cmocka_unit_test(sections_without_clocks_go_by_their_siblings),
         cmocka_unit_test(a_blocking_call_drains),
         cmocka_unit_test(a_call_that_finds_the_device_idle_drains_nothing),
