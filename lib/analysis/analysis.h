@@ -269,7 +269,7 @@ struct gwa_drain {
 };
 
 struct gwa_by_phase {
-    double busy_pct, idle_pct; /* of the window's wall time */
+    double busy_pct, idle_pct; /* of the window's wall time; idle by what ended it */
 };
 
 struct gwa_device_memory {

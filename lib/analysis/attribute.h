@@ -10,9 +10,9 @@
  * Time outside CUDA of 1 ms or more is divided by the share of it that the thread was on the
  * CPU: a section that computed for 60 % and waited for 40 counts so in both classes. No
  * threshold decides, so the classes keep their meaning whatever the mixture, and what a faster
- * tokenizer or a faster disk can save is told apart. The share of the part that was measured
- * holds for all of the section; where none was, that of the same place's other sections does;
- * where there are none, the time is `unknown`.
+ * tokenizer or a faster disk can save is told apart. Where at least half of a
+ * section was measured, its share holds for all of it; else that of what was measured of all
+ * sections of the same place; where that is less than 1 ms, the time is `unknown`.
  *
  * A second tag says why the queue was empty: the host was never ahead, or a blocking call had
  * drained it: one that was entered before the device had finished and that returned after.

@@ -48,7 +48,6 @@ static void add_open(struct cut *c, struct site *site, double ns)
     }
     struct site *other = &c->d->other[GWA_IDLE_UNKNOWN];
     other->idle_ns += ns;
-    site->idle_ns -= ns;
     add_class(c, GWA_IDLE_UNKNOWN, ns);
 }
 
@@ -136,6 +135,12 @@ struct hole {
     double measured, cpu, process, involuntary; /* ns */
 };
 
+/* Of the hole, on the CPU; NaN: less than half of it was measured. */
+static double share_of(const struct hole *h)
+{
+    return 2 * h->measured >= (double)(h->t1 - h->t0) ? fmin(1, h->cpu / h->measured) : NAN;
+}
+
 static void add_clocks(struct hole *h, const struct span *s)
 {
     h->measured += 1e3 * s->section.measured_us;
@@ -199,7 +204,6 @@ static struct site *section_site(struct cut *c, const struct hole *h, const stru
 
 static void divide_section(struct cut *c, struct site *site, double idle, double share)
 {
-    site->idle_ns += idle;
     if (isnan(share)) {
         add_open(c, site, idle);
         return;
@@ -213,7 +217,7 @@ static void divide_section(struct cut *c, struct site *site, double idle, double
 
 static void add_section(struct cut *c, const struct hole *h, int64_t from, int64_t to)
 {
-    double share = h->measured > 0 ? fmin(1, h->cpu / h->measured) : NAN;
+    double share = share_of(h);
     const struct span *copy = leads_to_copy(h);
     struct site *site = section_site(c, h, copy);
     uint32_t stack = gwa_stack_in(h->th, h->t0, h->t1);
@@ -585,7 +589,7 @@ void gwa_attribution_gap(void *arg, unsigned device, const struct gwa_idle_time 
 
 static void early_hole(struct device *d, const struct hole *h, double ns)
 {
-    double share = h->measured > 0 ? fmin(1, h->cpu / h->measured) : NAN;
+    double share = share_of(h);
     if (h->t1 - h->t0 < SECTION_NS) {
         d->early[GWA_IDLE_DISPATCH] += ns;
     } else if (isnan(share)) {

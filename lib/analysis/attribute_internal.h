@@ -100,9 +100,8 @@ struct site {
     struct site_key key;
     uint64_t count;
     int64_t last_t0;
-    double idle_ns;            /* sections: cpu + blocked + unmeasured */
-    double cpu_ns, blocked_ns; /* of idle, divided occurrence by occurrence */
-    double unmeasured_ns;      /* of idle */
+    double idle_ns; /* but of sections, of which it is in the next three */
+    double cpu_ns, blocked_ns, unmeasured_ns;
     double host_ns;
     double measured, on_cpu, process; /* ns of host time */
     double involuntary, judged;       /* switches; occurrences with clocks */
@@ -231,7 +230,7 @@ static inline bool gwa_site_met(struct site *s, int64_t t0, int64_t ns, uint32_t
 /* Clocks of a section: over `measured` ns so much on the CPU. */
 void gwa_site_judge(struct site *s, double measured, double cpu, double process,
                     double involuntary);
-/* Share on the CPU; NaN: not measured. */
+/* Share on the CPU; NaN: less than 1 ms was measured in all. */
 double gwa_site_share(const struct site *s);
 void gwa_lines_vote(const struct gwt_trace *trace, struct lines *lines, uint32_t stack);
 /* One of the stacks that show the most frequent line; 0: none. */

@@ -96,7 +96,7 @@ void gwa_site_judge(struct site *s, double measured, double cpu, double process,
 
 double gwa_site_share(const struct site *s)
 {
-    return s->measured > 0 ? s->on_cpu / s->measured : NAN;
+    return s->measured >= SECTION_NS ? s->on_cpu / s->measured : NAN;
 }
 
 /* ---- Python lines -------------------------------------------------------------------------------

@@ -61,7 +61,12 @@ is_("busy is inside its interval", True, low < 100 - t["idle_pct"] < high)
 is_("sampled share", 100.0, t["sampled_share_pct"])
 is_("nvidia-smi", 100.0, t["nvidia_smi_pct"])
 is_("residual is there", True, t["anchor_residual_pct"] >= 0)
-is_("idle classes are not measured yet", {None}, set(t["idle"].values()))
+# on the way: 0.7 behind the first kernel and 3.3 from the last launch's entry; else the host was
+# outside CUDA from 41 to 997, of which the device was idle from 123.3 on
+is_("idle in launches", 100 * (0.7 + 3.3) / wall, t["idle"].pop("launch_pct"))
+is_("idle outside CUDA", 100 * (997 - 123.3) / wall, t["idle"].pop("dispatch_pct"))
+is_("no other idle", {0.0}, set(t["idle"].values()))
+is_("drained", 0.0, t["drained_pct"])
 is_("queue", (2.3 + 11.0 + 2.3 + 2.3) / 4, d["queue_us"]["mean"])
 is_("met idle", 50.0, d["met_idle_pct"])
 is_("over 100 us", 100 * 877 / wall, d["gap_bands"]["over_100us_pct"])

@@ -32,14 +32,14 @@ check_fails "what was not is not" env PLANTED="$work/wrong" "$judge" "$work"/dum
 unset SIM_CLOCK SIM_PACE GPUWAIT_TEST_CLOCK
 
 # In real time, by the clocks of the thread; roughly, since what else is preempted on a busy machine
-# adds to it.
+# adds to what was not on the CPU.
 if [ -f "$here/../../lib/capture/section.c" ]; then
     check "planted runs in real time" recorded planted 30
     grep '^host_cpu' "$work/out" >"$work/cpu"
     grep '^host_blocked' "$work/out" >"$work/blocked"
     check "so much was on the CPU" env PERCENT=40 PLANTED="$work/cpu" "$judge" "$work"/dump/*.gwt
     cat "$work/out"
-    check "and so much was not" env PERCENT=40 PLANTED="$work/blocked" "$judge" "$work"/dump/*.gwt
+    check "and so much was not" env PERCENT=40 OR_MORE=1 PLANTED="$work/blocked" "$judge" "$work"/dump/*.gwt
     cat "$work/out"
 fi
 finish

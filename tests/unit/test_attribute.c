@@ -219,6 +219,20 @@ static void a_part_measured_stands_for_all(void **state)
     (void)state;
 }
 
+/* Of the last 8 us 7 on the CPU: that says nothing of the 6 ms before. */
+static void a_trifle_measured_says_nothing(void **state)
+{
+    struct world w = begin();
+    ran(&w, launch_by(w.t, 1, 0, 5));
+    section(w.t, 1, 5, 6005, 8, 7);
+    idle(&w, 10, 6010, launch_by(w.t, 1, 6005, 6010));
+    struct gwa_device *d = finish(&w);
+    assert_class(d, UNKNOWN, 5995);
+    assert_true(isnan(find_site(d, GWA_IDLE_UNKNOWN)->cpu_share));
+    end(&w);
+    (void)state;
+}
+
 /* The clocks of one of three like sections say 25 % on the CPU; of the other two, one lies
  * before. A section elsewhere, with nothing like it, stays unknown. */
 static void sections_without_clocks_go_by_their_siblings(void **state)
@@ -507,9 +521,9 @@ static void stack_at(struct gwt_trace *t, unsigned thread, int64_t at, unsigned 
 
 static void python_lines(struct gwt_trace *t)
 {
-    t->strings[20] = "/venv/lib/python3.11/site-packages/torch/_tensor.py";
+    t->strings[20] = "/usr/lib/python3.11/site-packages/torch/_tensor.py";
     t->strings[21] = "/usr/lib/python3.11/queue.py";
-    t->strings[22] = "/home/me/job/train.py";
+    t->strings[22] = "/nowhere/job/train.py";
     t->strings[23] = "fetch";
     t->strings[24] = "<frozen runpy>";
     t->stacks[1][0] = (struct gwt_stack_frame){.file = 21, .function = 23, .line = 10};
@@ -677,6 +691,23 @@ static void what_is_held_is_bounded(void **state)
     (void)state;
 }
 
+/* Six sections in one gap, between other calls each, none measured: four are kept apart. */
+static void many_unmeasured_sections_in_one_gap(void **state)
+{
+    struct world w = begin();
+    ran(&w, launch_by(w.t, 1, 0, 5));
+    for (int64_t i = 0; i < 6; i++)
+        fake_call(w.t, 1, 2005 + 2010 * i, 2015 + 2010 * i, API_MALLOC, 0)->api =
+            (uint16_t)(API_RECORD + i);
+    idle(&w, 10, 12107, launch_by(w.t, 1, 12100, 12105));
+    struct gwa_device *d = finish(&w);
+    assert_class(d, UNKNOWN, 1995 + 5 * 2000);
+    assert_class(d, ALLOC, 60);
+    assert_class(d, DISPATCH, 12100 - 12065);
+    end(&w);
+    (void)state;
+}
+
 /* A call whose clock was wrong, and 2000 calls inside one: those after are where they belong. */
 static void bad_clocks_and_deep_nests_do_no_harm(void **state)
 {
@@ -780,7 +811,9 @@ static void the_sweep_tells_of_all_idle(void **state)
                 now += (int64_t)(random % 50);
                 *p = (struct gwa_piece){.start = now,
                                         .end = now + (int64_t)((random >> 8) % 40),
-                                        .inside = run % 3 == 0 || (random >> 16) % 3,
+                                        .inside = run % 3 == 0   ? 1
+                                                  : run % 3 == 1 ? (random >> 16) % 3 != 0
+                                                                 : i % 190 == 0,
                                         .interval = run % 3 == 1 ? i / 100 : 0,
                                         .phase = (random >> 20) % GWA_PHASE_COUNT,
                                         .activity = (random >> 24) % GWA_ACTIVITIES,
@@ -809,6 +842,7 @@ int main(void)
         cmocka_unit_test(short_sections_are_dispatch),
         cmocka_unit_test(sections_are_divided_by_cpu_time),
         cmocka_unit_test(a_part_measured_stands_for_all),
+        cmocka_unit_test(a_trifle_measured_says_nothing),
         cmocka_unit_test(sections_without_clocks_go_by_their_siblings),
         cmocka_unit_test(a_blocking_call_drains),
         cmocka_unit_test(a_call_that_finds_the_device_idle_drains_nothing),
@@ -827,6 +861,7 @@ int main(void)
         cmocka_unit_test(periods_are_counted_in_steps),
         cmocka_unit_test(places_are_capped),
         cmocka_unit_test(what_is_held_is_bounded),
+        cmocka_unit_test(many_unmeasured_sections_in_one_gap),
         cmocka_unit_test(bad_clocks_and_deep_nests_do_no_harm),
         cmocka_unit_test(nonsense_adds_up),
         cmocka_unit_test(the_sweep_tells_of_all_idle),
