@@ -40,6 +40,7 @@ struct gwa_token {
     int64_t t0;
     int64_t end; /* return; of a backward pass, that of its last submission */
     uint32_t sym;
+    uint32_t shape;  /* signature of a launch */
     uint16_t thread; /* index of the submitting thread, 0xffff: beyond */
     uint8_t waits;   /* a blocking call follows before the next token, or it is one */
 };
@@ -74,6 +75,7 @@ struct gwa_rule {
     uint32_t marker[GWA_MARKER_MAX];
     unsigned marker_count;
     uint32_t back;
+    uint32_t every; /* so many of them are one step */
     /* GWA_RULE_TRAIN: between two backward passes, after the last symbol of `end`. */
     struct gwa_symset end;
     uint32_t tail[GWA_TAIL_MAX]; /* follow it in a usual step, but occur in forward passes too */
@@ -140,6 +142,7 @@ struct gwa_matcher {
     uint64_t hash;         /* of all before, a polynomial */
     struct gwa_mark *ring; /* the last tokens, by index */
     bool open;             /* a step is */
+    uint32_t turn;         /* markers so far, of `every` */
     uint64_t from_index, from_hash;
     int64_t usual_end; /* entry of the token after `length` ones; INT64_MAX: not yet */
     int64_t last;      /* return of the last event of the loop */

@@ -21,6 +21,7 @@ void gwa_match_begin(struct gwa_matcher *m, const struct gwa_rule *rule)
 {
     m->rule = *rule;
     m->index = m->hash = 0;
+    m->turn = 0;
     m->open = m->after_backward = false;
     m->usual_end = INT64_MAX;
     m->backwards_without = 0;
@@ -199,6 +200,8 @@ static int marker(struct gwa_steps *s)
     for (unsigned i = 1; i < n; i++)
         if (m->ring[RING(m->index - i)].sym != r->marker[n - 1 - i])
             return 0;
+    if (m->turn++ % r->every)
+        return 0;
     uint64_t first = m->index + 1 - n;
     uint64_t begin = first > r->back ? first - r->back : 0;
     if (m->open && begin <= m->from_index)
