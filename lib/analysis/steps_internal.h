@@ -40,11 +40,12 @@ struct gwa_token {
     int64_t t0;
     int64_t end; /* return; of a backward pass, that of its last submission */
     uint32_t sym;
+    uint32_t shape;  /* signature of a launch */
     uint16_t thread; /* index of the submitting thread, 0xffff: beyond */
     uint8_t waits;   /* a blocking call follows before the next token, or it is one */
 };
 
-/* Rings of the last tokens: how far a rule can look back. */
+/* How many tokens a rule can look back. */
 #define GWA_STEPS_RING  65536u
 #define GWA_MARKER_MAX  16u
 #define GWA_LEARN_FIRST 8192u /* tokens */
@@ -74,6 +75,7 @@ struct gwa_rule {
     uint32_t marker[GWA_MARKER_MAX];
     unsigned marker_count;
     uint32_t back;
+    uint32_t every; /* so many of them are one step */
     /* GWA_RULE_TRAIN: between two backward passes, after the last symbol of `end`. */
     struct gwa_symset end;
     uint32_t tail[GWA_TAIL_MAX]; /* follow it in a usual step, but occur in forward passes too */
@@ -127,15 +129,20 @@ struct gwa_step_row {
     uint32_t recompute_launches, segments;
 };
 
+struct gwa_mark {
+    int64_t t0;
+    uint64_t hash; /* of all tokens before */
+    uint32_t sym;
+};
+
 struct gwa_matcher {
     struct gwa_rule rule;
     uint8_t loop;
-    uint64_t index; /* of the next token */
-    uint64_t hash;  /* of all before, a polynomial */
-    uint32_t *syms; /* the three rings, by index */
-    int64_t *times;
-    uint64_t *hashes;
-    bool open; /* a step is */
+    uint64_t index;        /* of the next token */
+    uint64_t hash;         /* of all before, a polynomial */
+    struct gwa_mark *ring; /* the last tokens, by index */
+    bool open;             /* a step is */
+    uint32_t turn;         /* markers so far, of `every` */
     uint64_t from_index, from_hash;
     int64_t usual_end; /* entry of the token after `length` ones; INT64_MAX: not yet */
     int64_t last;      /* return of the last event of the loop */
@@ -154,7 +161,7 @@ struct gwa_matcher {
 struct gwa_steps_thread {
     bool known, autograd;
     uint16_t index;
-    /* second pass: of the current step */
+    /* second pass: the step that it was last in, and what it did there, in order */
     uint32_t step;
     uint64_t names, shapes, sizes;
 };
@@ -228,6 +235,8 @@ int gwa_steps_begin(struct gwa_steps *s, int64_t t, uint64_t index, uint64_t has
 /* steps_kinds.c: from `found` to `list`. */
 int gwa_steps_kinds(struct gwa_steps *s);
 
+/* After the last event of the second pass. */
+void gwa_steps_place_end(struct gwa_steps *s);
 void gwa_steps_place_free(struct gwa_steps *s);
 
 /* Polynomial hashes of symbol sequences. */

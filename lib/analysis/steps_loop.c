@@ -6,151 +6,12 @@
  * part in none, the largest. A level whose longer turns are the usual one plus something
  * fetched from the host is a part of the next (layers that read a number each).
  */
-#include "steps_internal.h"
+#include "steps_loop.h"
 
-#define LENGTHS      5u /* 1, 2, 4, 8, 16 */
-#define LEVELS_MAX   48u
 #define TURNS_LEAST  4u
 #define SIZES_VARY   32u /* turns, if no two need be the same */
-#define NO_ID        UINT32_MAX
 #define UNSEEN_LEAST 8u  /* tokens of a step that the host takes no part in */
 #define WEIGHED      64u /* turns that are looked at for the gaps of a level */
-
-struct level {
-    unsigned length; /* log2 of the marker's symbols */
-    uint32_t id;
-    uint32_t turns;     /* occurrences less one */
-    uint32_t period;    /* median distance, tokens */
-    double even;        /* share of tokens in turns of about that length */
-    double equal;       /* share of turns of the usual length */
-    double kin;         /* how much of a turn the next one has too, in pairs of symbols */
-    double same;        /* share in turns identical to the most frequent one */
-    size_t span, usual; /* tokens from first to last; where a usual turn begins */
-    bool host, fetches; /* the usual turn has a copy or a wait; a copy to the device */
-};
-
-struct loops {
-    const struct gwa_token *tokens;
-    size_t count;
-    uint32_t *ids[LENGTHS];   /* of the run that begins at a token */
-    uint32_t *start[LENGTHS]; /* by id: index into `where` of its first occurrence */
-    uint32_t *where[LENGTHS]; /* positions, by id, in order */
-    uint32_t ids_count[LENGTHS];
-    uint64_t *hashes;                  /* of all before a token */
-    uint32_t *host, *fetched, *worked; /* counts before a token */
-    uint64_t *scratch;
-    uint32_t *pairs; /* by id of a run of two: how many are left of a turn */
-    struct level levels[LEVELS_MAX];
-    unsigned levels_count;
-};
-
-/* ---- dense ids for runs of symbols -------------------------------------------------------- */
-
-struct pair {
-    uint64_t key;
-    uint32_t id;
-};
-
-static int number_runs(struct loops *l, unsigned length)
-{
-    size_t n = l->count, mask = 1;
-    while (mask < 2 * n)
-        mask *= 2;
-    struct pair *table = malloc(mask * sizeof(*table));
-    if (!table)
-        return -ENOMEM;
-    for (size_t i = 0; i < mask; i++)
-        table[i].id = NO_ID;
-    mask--;
-    uint32_t next = 0, *out = l->ids[length];
-    size_t half = length ? (size_t)1 << (length - 1) : 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t key = l->tokens[i].sym;
-        if (length) {
-            const uint32_t *shorter = l->ids[length - 1];
-            if (i + half >= n || shorter[i] == NO_ID || shorter[i + half] == NO_ID) {
-                out[i] = NO_ID;
-                continue;
-            }
-            key = (uint64_t)shorter[i] << 32 | shorter[i + half];
-        }
-        size_t at = (size_t)(gwa_mix(key * GWA_POLY) & mask);
-        while (table[at].id != NO_ID && table[at].key != key)
-            at = (at + 1) & mask;
-        if (table[at].id == NO_ID)
-            table[at] = (struct pair){.key = key, .id = next++};
-        out[i] = table[at].id;
-    }
-    free(table);
-    l->ids_count[length] = next;
-    return 0;
-}
-
-static int list_runs(struct loops *l, unsigned length)
-{
-    uint32_t ids = l->ids_count[length];
-    uint32_t *start = l->start[length] = calloc((size_t)ids + 2, sizeof(*start));
-    uint32_t *where = l->where[length];
-    if (!start)
-        return -ENOMEM;
-    for (size_t i = 0; i < l->count; i++)
-        if (l->ids[length][i] != NO_ID)
-            start[l->ids[length][i] + 2]++;
-    for (uint32_t i = 2; i < ids + 2; i++)
-        start[i] += start[i - 1];
-    for (size_t i = 0; i < l->count; i++)
-        if (l->ids[length][i] != NO_ID)
-            where[start[l->ids[length][i] + 1]++] = (uint32_t)i;
-    return 0; /* start[id] .. start[id + 1] are now those of id */
-}
-
-static int prepare(struct loops *l)
-{
-    size_t n = l->count;
-    int rc = 0;
-    for (unsigned k = 0; k < LENGTHS; k++) {
-        l->ids[k] = malloc(n * sizeof(*l->ids[k]));
-        l->where[k] = malloc(n * sizeof(*l->where[k]));
-        if (!l->ids[k] || !l->where[k])
-            return -ENOMEM;
-        if ((rc = number_runs(l, k)) || (rc = list_runs(l, k)))
-            return rc;
-    }
-    l->hashes = malloc((n + 1) * sizeof(*l->hashes));
-    l->host = calloc(n + 1, sizeof(*l->host));
-    l->fetched = calloc(n + 1, sizeof(*l->fetched));
-    l->worked = calloc(n + 1, sizeof(*l->worked));
-    l->scratch = malloc(n * sizeof(*l->scratch));
-    l->pairs = calloc((size_t)l->ids_count[1] + 1, sizeof(*l->pairs));
-    if (!l->pairs || !l->hashes || !l->host || !l->fetched || !l->worked || !l->scratch)
-        return -ENOMEM;
-    l->hashes[0] = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t sym = l->tokens[i].sym;
-        unsigned direction = GWA_SYM_KIND(sym) == GWA_SYM_COPY ? GWA_COPY_DIRECTION(sym) : 0;
-        bool fetches = direction == GWT_H2D;
-        l->hashes[i + 1] = gwa_poly_add(l->hashes[i], sym);
-        l->fetched[i + 1] = l->fetched[i] + fetches;
-        l->host[i + 1] = l->host[i] + (fetches || direction == GWT_D2H || l->tokens[i].waits);
-        l->worked[i + 1] = l->worked[i] + gwa_sym_works(sym);
-    }
-    return 0;
-}
-
-static void loops_free(struct loops *l)
-{
-    for (unsigned k = 0; k < LENGTHS; k++) {
-        free(l->ids[k]);
-        free(l->start[k]);
-        free(l->where[k]);
-    }
-    free(l->hashes);
-    free(l->host);
-    free(l->fetched);
-    free(l->worked);
-    free(l->scratch);
-    free(l->pairs);
-}
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
@@ -464,26 +325,56 @@ static void mark(const struct loops *l, const struct level *v, size_t offset, st
         }
 }
 
+#define CYCLE_MAX 128u
+
+/* Turns of the same kernels whose shapes recur only every so often are parts of a step, such
+ * as layers that pick by their own masks. Not where each turn fetches its own data. */
+static uint32_t shape_cycle(struct loops *l, const struct level *v)
+{
+    const uint32_t *where = turns_of(l, v);
+    uint32_t differ = 0;
+    if (v->fetches || v->turns < 6)
+        return 1;
+    for (uint32_t i = 0; i < v->turns; i++) {
+        uint64_t hash = 0;
+        for (uint32_t at = where[i]; at < where[i + 1]; at++)
+            hash = gwa_poly_add(hash, l->tokens[at].shape);
+        l->scratch[i] = hash;
+        differ += i && hash != l->scratch[i - 1];
+    }
+    if (differ * 5 < v->turns)
+        return 1;
+    for (uint32_t q = 2; q <= CYCLE_MAX && 3 * q <= v->turns; q++) {
+        uint32_t same = 0;
+        for (uint32_t i = q; i < v->turns; i++)
+            same += l->scratch[i] == l->scratch[i - q];
+        if (same * 10 >= (v->turns - q) * 9)
+            return q;
+    }
+    return 1;
+}
+
 int gwa_steps_learn_loop(const struct gwa_token *tokens, size_t count, bool last,
                          struct gwa_rule *out)
 {
     struct loops l = {.tokens = tokens, .count = count};
     if (count < TURNS_LEAST)
         return 0;
-    int rc = prepare(&l);
+    int rc = gwa_loops_prepare(&l);
     if (!rc) {
         find_levels(&l);
         const struct level *v = choose(&l);
         double doubt = 1;
         if (v && (last || (v->turns >= 16 && v->span * 2 > count))) {
             mark(&l, v, beginning(&l, v), out);
-            out->length = v->period;
+            out->every = shape_cycle(&l, v);
+            out->length = v->period * out->every;
             if (v->turns < SIZES_VARY && v->same < 0.7 && v->kin < 0.9)
                 doubt = 0.5;
             out->confidence = (float)doubt * (float)((v->host ? 0.9 : 0.45) *
                                                      (v->even > v->same ? v->even : v->same));
         }
     }
-    loops_free(&l);
+    gwa_loops_free(&l);
     return rc;
 }

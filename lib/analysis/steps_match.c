@@ -7,29 +7,21 @@
 
 int gwa_match_new(struct gwa_matcher *m)
 {
-    m->syms = malloc(GWA_STEPS_RING * sizeof(*m->syms));
-    m->times = malloc(GWA_STEPS_RING * sizeof(*m->times));
-    m->hashes = malloc(GWA_STEPS_RING * sizeof(*m->hashes));
-    if (m->syms && m->times && m->hashes)
-        return 0;
-    gwa_match_free(m);
-    return -ENOMEM;
+    m->ring = malloc(GWA_STEPS_RING * sizeof(*m->ring));
+    return m->ring ? 0 : -ENOMEM;
 }
 
 void gwa_match_free(struct gwa_matcher *m)
 {
-    free(m->syms);
-    free(m->times);
-    free(m->hashes);
-    m->syms = NULL;
-    m->times = NULL;
-    m->hashes = NULL;
+    free(m->ring);
+    m->ring = NULL;
 }
 
 void gwa_match_begin(struct gwa_matcher *m, const struct gwa_rule *rule)
 {
     m->rule = *rule;
     m->index = m->hash = 0;
+    m->turn = 0;
     m->open = m->after_backward = false;
     m->usual_end = INT64_MAX;
     m->backwards_without = 0;
@@ -105,11 +97,11 @@ static int leave_out(struct gwa_steps *s)
     struct gwa_matcher *m = &s->match;
     if (!m->open || !m->work_over || m->begin_index - m->over_index <= m->rule.forward / 2)
         return 0;
-    close_step(s, m->over_at, m->over_index, m->hashes[RING(m->over_index)]);
+    close_step(s, m->over_at, m->over_index, m->ring[RING(m->over_index)].hash);
     int rc = add_found(s, m->over_at, GWA_STEP_OTHER);
     m->open = rc == 0;
     m->from_index = m->over_index;
-    m->from_hash = m->hashes[RING(m->over_index)];
+    m->from_hash = m->ring[RING(m->over_index)].hash;
     return rc;
 }
 
@@ -118,7 +110,7 @@ static int begin_at(struct gwa_steps *s, uint64_t index)
     struct gwa_matcher *m = &s->match;
     if (m->index - index >= GWA_STEPS_RING)
         index = m->index - GWA_STEPS_RING + 1;
-    return gwa_steps_begin(s, m->times[RING(index)], index, m->hashes[RING(index)]);
+    return gwa_steps_begin(s, m->ring[RING(index)].t0, index, m->ring[RING(index)].hash);
 }
 
 /* A usual forward pass, if it is one, began so many tokens ago: other work came before. */
@@ -129,7 +121,7 @@ static uint64_t usual_begin(const struct gwa_matcher *m)
     if (m->index < r->forward || at < m->begin_index || r->forward >= GWA_STEPS_RING)
         return m->begin_index;
     for (unsigned i = 0; i < r->first_count; i++)
-        if (m->syms[RING(at + i)] != r->first[i])
+        if (m->ring[RING(at + i)].sym != r->first[i])
             return m->begin_index;
     return at;
 }
@@ -206,8 +198,10 @@ static int marker(struct gwa_steps *s)
     if (m->index + 1 < n)
         return 0;
     for (unsigned i = 1; i < n; i++)
-        if (m->syms[RING(m->index - i)] != r->marker[n - 1 - i])
+        if (m->ring[RING(m->index - i)].sym != r->marker[n - 1 - i])
             return 0;
+    if (m->turn++ % r->every)
+        return 0;
     uint64_t first = m->index + 1 - n;
     uint64_t begin = first > r->back ? first - r->back : 0;
     if (m->open && begin <= m->from_index)
@@ -226,9 +220,7 @@ int gwa_match_token(struct gwa_steps *s, const struct gwa_token *t)
     if (t->sym != GWA_BACKWARD &&
         (t->thread >= s->thread_indices || s->thread_ids[t->thread] != r->driver))
         return 0;
-    m->syms[RING(m->index)] = t->sym;
-    m->times[RING(m->index)] = t->t0;
-    m->hashes[RING(m->index)] = m->hash;
+    m->ring[RING(m->index)] = (struct gwa_mark){.t0 = t->t0, .hash = m->hash, .sym = t->sym};
     if (m->open && m->index == m->from_index + r->length)
         m->usual_end = t->t0;
     if (r->kind == GWA_RULE_LOOP) {
@@ -257,13 +249,22 @@ void gwa_match_end(struct gwa_steps *s)
         if (m->work_over && m->over_at < end) {
             end = m->over_at;
             index = m->over_index;
-            hash = m->hashes[RING(index)];
+            hash = m->ring[RING(index)].hash;
+        }
+    } else if (m->open && m->rule.kind == GWA_RULE_TRAIN && m->after_backward &&
+               !m->rule.optimizer && m->index > m->run_index + m->rule.offset) {
+        index = m->run_index + m->rule.offset;
+        if (m->index - index < GWA_STEPS_RING) {
+            end = m->ring[RING(index)].t0;
+            hash = m->ring[RING(index)].hash;
+        } else {
+            index = m->index;
         }
     } else if (m->open && m->rule.kind == GWA_RULE_LOOP && m->usual_end < end &&
                m->index - m->from_index > 2 * (uint64_t)m->rule.length) {
         end = m->usual_end;
         index = m->from_index + m->rule.length;
-        hash = m->index - index < GWA_STEPS_RING ? m->hashes[RING(index)] : m->hash;
+        hash = m->index - index < GWA_STEPS_RING ? m->ring[RING(index)].hash : m->hash;
     }
     close_step(s, end, index, hash);
     forget(s, m->index - index);

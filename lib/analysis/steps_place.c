@@ -161,13 +161,28 @@ static int kernels_of_graph(struct gwa_steps *s, uint32_t id, uint32_t *out)
     return 0;
 }
 
-/* Hashes of what threads did, each in order, added up: threads may interleave as they like. */
-static void order(uint64_t *sum, uint64_t *hash, uint64_t what)
+/* What each thread did, in order; summed up over the threads, which may interleave as they like. */
+static void order(uint64_t *hash, uint64_t what)
 {
-    if (*hash)
-        *sum -= gwa_mix(*hash);
-    *hash = gwa_poly_add(*hash, what) | 1;
-    *sum += gwa_mix(*hash);
+    *hash = gwa_poly_add(*hash, what);
+}
+
+static void leave_step(struct gwa_steps *s, struct gwa_steps_thread *t)
+{
+    if (t->step < s->count) {
+        struct gwa_step_row *r = &s->rows[t->step];
+        r->names += gwa_mix(t->names);
+        r->shapes += gwa_mix(t->shapes);
+        r->sizes += gwa_mix(t->sizes);
+    }
+    t->step = UINT32_MAX;
+    t->names = t->shapes = t->sizes = 0;
+}
+
+void gwa_steps_place_end(struct gwa_steps *s)
+{
+    for (size_t i = 0; i < s->threads_count && s->rows; i++)
+        leave_step(s, &s->threads[i]);
 }
 
 static void count_copy(struct gwa_step_row *r, const struct gwt_event *e,
@@ -186,8 +201,8 @@ static void count_copy(struct gwa_step_row *r, const struct gwt_event *e,
     if (e->flags & GWT_F_PAGEABLE && (direction == GWT_H2D || direction == GWT_D2H))
         r->pageable_bytes += e->value;
     r->blocking_copies += gwa_waits_for_copy(e);
-    order(&r->names, &t->names, (uint64_t)direction << 32 | GWT_COPY);
-    order(&r->sizes, &t->sizes, e->value << 8 | direction);
+    order(&t->names, (uint64_t)direction << 32 | GWT_COPY);
+    order(&t->sizes, e->value << 8 | direction);
 }
 
 static void count_launch(struct gwa_steps *s, struct gwa_step_row *r, const struct gwt_event *e,
@@ -196,8 +211,8 @@ static void count_launch(struct gwa_steps *s, struct gwa_step_row *r, const stru
     uint32_t sym = e->arg < s->syms_count ? s->syms[e->arg] : 0;
     r->launches++;
     r->kernels++;
-    order(&r->names, &t->names, sym);
-    order(&r->shapes, &t->shapes, e->arg);
+    order(&t->names, sym);
+    order(&t->shapes, e->arg);
     if (out->phase == GWA_PHASE_BACKWARD)
         out->recompute = backward_launch(s->recompute, e->arg, gpu_ns > 0 ? gpu_ns : 0, r);
     else if (out->phase == GWA_PHASE_FORWARD)
@@ -218,19 +233,19 @@ static int count(struct gwa_steps *s, struct gwa_step_row *r, const struct gwt_e
             return rc;
         r->graph_launches++;
         r->kernels += kernels;
-        order(&r->names, &t->names, (uint64_t)e->arg << 32 | GWT_GRAPH_LAUNCH);
+        order(&t->names, (uint64_t)e->arg << 32 | GWT_GRAPH_LAUNCH);
         break;
     case GWT_COPY:
         count_copy(r, e, t);
         break;
     case GWT_MEMSET:
-        order(&r->names, &t->names, (uint64_t)1 << 32 | GWT_MEMSET);
-        order(&r->sizes, &t->sizes, e->value << 8 | 0xff);
+        order(&t->names, (uint64_t)1 << 32 | GWT_MEMSET);
+        order(&t->sizes, e->value << 8 | 0xff);
         break;
     case GWT_NCCL:
         r->collectives++;
         r->collective_bytes += e->value;
-        order(&r->names, &t->names, (uint64_t)e->api << 32 | GWT_NCCL);
+        order(&t->names, (uint64_t)e->api << 32 | GWT_NCCL);
         break;
     case GWT_SYNC:
         r->syncs++;
@@ -280,8 +295,8 @@ int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, double gpu_n
     if ((rc = gwa_steps_thread(s, e->thread, &t)) || !t)
         return rc;
     if (t->step != out->step) {
+        leave_step(s, t);
         t->step = out->step;
-        t->names = t->shapes = t->sizes = 0;
     }
     if (s->recompute->step != out->step)
         new_step(s->recompute, out->step);

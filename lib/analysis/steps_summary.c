@@ -215,6 +215,7 @@ int gwa_steps_summary(struct gwa_steps *s, struct gwa_step_summary *out)
         out->count = out->all = 0;
         return 0;
     }
+    gwa_steps_place_end(s);
     struct values v = {.list = malloc((s->count + 1) * sizeof(*v.list))};
     if (!v.list)
         return -ENOMEM;

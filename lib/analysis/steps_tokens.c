@@ -115,6 +115,7 @@ int gwa_steps_token(struct gwa_steps *s, const struct gwt_event *e, struct gwa_t
         out->sym = GWA_SYM(GWA_SYM_NCCL, e->api);
     }
     out->t0 = e->t0_ns;
+    out->shape = e->kind == GWT_LAUNCH ? e->arg : 0;
     out->end = e->t1_ns;
     out->thread = t ? t->index : UINT16_MAX;
     out->waits = gwa_waits_for_copy(e);

@@ -279,6 +279,20 @@ static void infer_experts(unsigned i)
     read_number(4096);
 }
 
+/* Layers alike but for their sizes, which are read back; nothing else tells where a pass begins. */
+static void infer_picked(unsigned i)
+{
+    (void)i;
+    for (int k = 0; k < LAYERS; k++) {
+        op(ROUTE);
+        read_number(4);
+        rows = 32 + 8 * (unsigned)k;
+        op(EXPERT);
+        rows = 32;
+        op(ADD);
+    }
+}
+
 /* One token; every 20th begins a new text, whose first pass runs other kernels. */
 static void generate(unsigned i)
 {
@@ -358,6 +372,7 @@ static const struct loop {
     {"shapes", NULL, train_varied},
     {"infer", NULL, infer},
     {"experts", NULL, infer_experts},
+    {"picked", NULL, infer_picked},
     {"generate", NULL, generate},
     {"replay", capture, replay},
     {"replay_twice", capture, replay_twice},
