@@ -231,10 +231,6 @@ static enum gwa_finding_id copy_owner(const struct gwa_view *v, const struct gwa
 static enum gwa_finding_id site_owner(const struct gwa_view *v, const struct gwa_site *s)
 {
     switch (s->class) {
-    case GWA_IDLE_LAUNCH: /* between operations that were queued, or of one graph, none is late */
-        return s->origin == GWA_LAUNCH_CALL ? GWA_FIND_LAUNCH_BOUND : GWA_FIND_NONE;
-    case GWA_IDLE_DISPATCH:
-        return GWA_FIND_LAUNCH_BOUND;
     case GWA_IDLE_HOST_CPU:
     case GWA_IDLE_HOST_BLOCKED:
         return host_owner(v, s);
@@ -252,7 +248,7 @@ static enum gwa_finding_id site_owner(const struct gwa_view *v, const struct gwa
         return GWA_FIND_COMM_WAIT;
     case GWA_IDLE_UNKNOWN:
         return GWA_FIND_UNKNOWN_HOST_GAP;
-    default: /* SYNC: what blocking calls drained says it better */
+    default: /* LAUNCH, DISPATCH: sum_flow(). SYNC: what blocking calls drained says it better */
         return GWA_FIND_NONE;
     }
 }
@@ -293,7 +289,7 @@ static bool starved(const struct gwa_site *s)
     if (s->class != GWA_IDLE_HOST_BLOCKED || !(s->cpu_share >= 0.2 && s->cpu_share <= 0.85) ||
         !s->count)
         return false;
-    return s->involuntary >= 1 && s->involuntary * SLICE_MS >= s->host_ms / (double)s->count;
+    return s->involuntary * SLICE_MS >= s->host_ms / (double)s->count;
 }
 
 /* Idle of launches that came late, and of the framework between them. */
