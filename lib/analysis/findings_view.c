@@ -339,7 +339,7 @@ static enum gwa_finding_id drain_owner(const struct gwa_view *v, const struct gw
         (gwa_named(r->kernel, words_tuned) || gwa_named(r->kernel, gwa_gemm_names)))
         return GWA_FIND_AUTOTUNE;
     bool big = (double)r->bytes > GWA_SMALL_COPY;
-    if (big && (v->offloading || v->dumping || !(r->per_step >= GWA_EVERY_STEP)))
+    if (big && (v->offloading || !(r->per_step >= GWA_EVERY_STEP)))
         return GWA_FIND_NONE; /* saving or offloading: their sites tell */
     if (r->pageable && v->dumping)
         return GWA_FIND_NONE; /* a small tensor among those saved; .item() reads to pinned memory */

@@ -429,6 +429,17 @@ static void a_section_before_malloc_is_no_churn(void **state)
     scene_end(&s);
 }
 
+/* An allocation now and then that takes its time is churn, where no graph is captured. */
+static void rare_allocations(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    site(&s, GWA_IDLE_ALLOC, 15, 0.2)->api = "cudaMalloc";
+    run();
+    assert_string_equal(s.p.findings[0].id, "alloc-churn");
+    scene_end(&s);
+}
+
 /* Two places that happen to last as long are two; a section's two rows are one. */
 static void places_are_counted_once(void **state)
 {
@@ -653,6 +664,7 @@ int main(void)
         cmocka_unit_test(outputs_are_no_offload),
         cmocka_unit_test(one_late_capture_is_no_habit),
         cmocka_unit_test(a_section_before_malloc_is_no_churn),
+        cmocka_unit_test(rare_allocations),
         cmocka_unit_test(places_are_counted_once),
         cmocka_unit_test(saving_reads_much),
         cmocka_unit_test(retries_are_no_churn),
