@@ -61,9 +61,8 @@ static bool same(const char *a, const char *b)
 static bool same_section(const struct gwa_site *a, const struct gwa_site *b)
 {
     return a->count == b->count && a->phase == b->phase && a->position == b->position &&
-           a->before_h2d == b->before_h2d && a->unusual == b->unusual && a->host_ms <= b->host_ms &&
-           a->host_ms >= b->host_ms && same(a->after, b->after) && same(a->before, b->before) &&
-           same(a->api, b->api);
+           a->before_h2d == b->before_h2d && a->unusual == b->unusual && same(a->after, b->after) &&
+           same(a->before, b->before) && same(a->api, b->api);
 }
 
 static bool rare(const struct gwa_site *s)
