@@ -1,4 +1,5 @@
 #include "findings.h"
+#include "memory.h"
 #include "small.h"
 #include "tally.h"
 
@@ -36,7 +37,8 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
     t->idle = gwa_idle_new(trace, &t->ranges);
     t->durations = gwa_durations_new(trace);
     t->steps = gwa_steps_new(trace, o->step_range, o->step_kernel);
-    if (!t->apis || !t->streams || !t->idle || !t->durations || !t->steps)
+    t->memory = gwa_memory_new(trace);
+    if (!t->apis || !t->streams || !t->idle || !t->durations || !t->steps || !t->memory)
         return -ENOMEM;
     if (!o->range)
         return 0;
@@ -182,12 +184,14 @@ static int place_event(struct gwa_tally *t, const struct gwt_event *e, bool step
         if (!rc && gwa_attribution_full(t->attribution))
             pass_on(t);
     }
+    if (!rc)
+        rc = gwa_memory_event(t->memory, e, &where);
     if (!rc && t->windowed)
         rc = gwa_idle_event(t->idle, e);
     return rc;
 }
 
-/* The last pass, where there are durations to place in time, or steps. */
+/* The last pass: in time, where there are durations, and in steps. */
 static int place(struct gwa_tally *t, struct progress *progress)
 {
     bool steps = gwa_steps_count(t->steps) > 0;
@@ -211,7 +215,7 @@ static int times(struct gwa_tally *t, struct progress *progress, struct gwt_erro
     struct gwa_model model = {.start_ns = progress->options->start_us * 1e3};
     bool sampled = gwa_durations_samples(t->durations) > 0;
     int rc = choose_window(t, progress->options, error);
-    if (rc || (!sampled && !gwa_steps_count(t->steps)))
+    if (rc)
         return rc;
     if (t->windowed) {
         gwa_idle_free(t->idle);
@@ -253,8 +257,11 @@ int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
         (rc = gwa_finish_stuck(t, p)) || (rc = gwa_steps_summary(t->steps, &p->steps)))
         goto out;
     gwa_finish_quality(t, p);
-    for (size_t i = 0; i < p->devices_count; i++)
+    for (size_t i = 0; i < p->devices_count; i++) {
         gwa_small_work(&p->devices[i]);
+        if ((rc = gwa_memory_finish(t->memory, t->steps, &p->devices[i])))
+            goto out;
+    }
     if ((rc = gwa_find(trace, p)))
         goto out;
     *out = p;

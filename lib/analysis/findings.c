@@ -315,6 +315,18 @@ static void what_if(struct gwa_process *p, const char *id, const char *text, dou
 
 #define WHAT_IFS 3
 
+/* Sections outside CUDA of which no clock says whether they computed or waited. */
+static double unclocked_pct(const struct gwa_view *v)
+{
+    double ms = 0;
+    for (size_t i = 0; i < v->d->sites_count; i++) {
+        const struct gwa_site *s = &v->d->sites[i];
+        if (s->class == GWA_IDLE_UNKNOWN && (s->after || s->before) && s->idle_ms > 0)
+            ms += s->idle_ms;
+    }
+    return 100 * ms / v->wall_ms;
+}
+
 static int find_what_if(struct gwa_process *p, const struct gwa_view *v)
 {
     const struct gwa_time *t = &v->d->time;
@@ -326,7 +338,7 @@ static int find_what_if(struct gwa_process *p, const struct gwa_view *v)
             "the launches of each step were one replay of a graph (where steps are identical)",
             t->idle[GWA_IDLE_LAUNCH] + t->idle[GWA_IDLE_DISPATCH] - v->in_graphs_pct);
     what_if(p, "no-host-gaps", "the host took no time outside CUDA beyond 1 ms at once",
-            t->idle[GWA_IDLE_HOST_CPU] + t->idle[GWA_IDLE_HOST_BLOCKED]);
+            t->idle[GWA_IDLE_HOST_CPU] + t->idle[GWA_IDLE_HOST_BLOCKED] + unclocked_pct(v));
     what_if(p, "copies-overlapped", "copies came from pinned memory and beside kernels",
             t->exposed_copy_pct + t->idle[GWA_IDLE_COPY]);
     return 0;

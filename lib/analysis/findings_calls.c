@@ -358,8 +358,8 @@ bool gwa_rule_RECOMPUTE(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_device_memory *m = &v->d->memory;
     if (!(s->recompute_pct >= RECOMPUTED))
         return false;
-    WHAT("%s of GPU time repeats forward work during backward (activation checkpointing)",
-         PCT(s->recompute_pct));
+    WHAT("%s of %s repeats forward work during backward (activation checkpointing)",
+         PCT(s->recompute_pct), v->timed ? "GPU time" : "launches");
     if (s->recompute_segments > 0)
         WHAT(", in %s segments a step", COUNT(s->recompute_segments));
     WHAT(".");

@@ -61,9 +61,8 @@ static bool same(const char *a, const char *b)
 static bool same_section(const struct gwa_site *a, const struct gwa_site *b)
 {
     return a->count == b->count && a->phase == b->phase && a->position == b->position &&
-           a->before_h2d == b->before_h2d && a->unusual == b->unusual && a->host_ms <= b->host_ms &&
-           a->host_ms >= b->host_ms && same(a->after, b->after) && same(a->before, b->before) &&
-           same(a->api, b->api);
+           a->before_h2d == b->before_h2d && a->unusual == b->unusual && same(a->after, b->after) &&
+           same(a->before, b->before) && same(a->api, b->api);
 }
 
 static bool rare(const struct gwa_site *s)
@@ -231,10 +230,6 @@ static enum gwa_finding_id copy_owner(const struct gwa_view *v, const struct gwa
 static enum gwa_finding_id site_owner(const struct gwa_view *v, const struct gwa_site *s)
 {
     switch (s->class) {
-    case GWA_IDLE_LAUNCH: /* between operations that were queued, or of one graph, none is late */
-        return s->origin == GWA_LAUNCH_CALL ? GWA_FIND_LAUNCH_BOUND : GWA_FIND_NONE;
-    case GWA_IDLE_DISPATCH:
-        return GWA_FIND_LAUNCH_BOUND;
     case GWA_IDLE_HOST_CPU:
     case GWA_IDLE_HOST_BLOCKED:
         return host_owner(v, s);
@@ -252,7 +247,7 @@ static enum gwa_finding_id site_owner(const struct gwa_view *v, const struct gwa
         return GWA_FIND_COMM_WAIT;
     case GWA_IDLE_UNKNOWN:
         return GWA_FIND_UNKNOWN_HOST_GAP;
-    default: /* SYNC: what blocking calls drained says it better */
+    default: /* LAUNCH, DISPATCH: sum_flow(). SYNC: what blocking calls drained says it better */
         return GWA_FIND_NONE;
     }
 }
@@ -293,7 +288,7 @@ static bool starved(const struct gwa_site *s)
     if (s->class != GWA_IDLE_HOST_BLOCKED || !(s->cpu_share >= 0.2 && s->cpu_share <= 0.85) ||
         !s->count)
         return false;
-    return s->involuntary >= 1 && s->involuntary * SLICE_MS >= s->host_ms / (double)s->count;
+    return s->involuntary * SLICE_MS >= s->host_ms / (double)s->count;
 }
 
 /* Idle of launches that came late, and of the framework between them. */
@@ -343,7 +338,7 @@ static enum gwa_finding_id drain_owner(const struct gwa_view *v, const struct gw
         (gwa_named(r->kernel, words_tuned) || gwa_named(r->kernel, gwa_gemm_names)))
         return GWA_FIND_AUTOTUNE;
     bool big = (double)r->bytes > GWA_SMALL_COPY;
-    if (big && (v->offloading || v->dumping || !(r->per_step >= GWA_EVERY_STEP)))
+    if (big && (v->offloading || !(r->per_step >= GWA_EVERY_STEP)))
         return GWA_FIND_NONE; /* saving or offloading: their sites tell */
     if (r->pageable && v->dumping)
         return GWA_FIND_NONE; /* a small tensor among those saved; .item() reads to pinned memory */

@@ -1,6 +1,7 @@
 #include "tally.h"
 #include "grow.h"
 #include "kinds.h"
+#include "memory.h"
 
 static struct gwa_device_tally *device_of(struct gwa_tally *t, unsigned index)
 {
@@ -285,6 +286,7 @@ void gwa_tally_free(struct gwa_tally *t)
     gwa_idle_free(t->idle);
     gwa_timeline_free(t->timeline);
     gwa_attribution_free(t->attribution);
+    gwa_memory_free(t->memory);
     gwa_durations_free(t->durations);
     gwa_ranges_free(&t->ranges);
     gwa_ranges_free(&t->window);

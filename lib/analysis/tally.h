@@ -7,6 +7,7 @@
 #include "attribute.h"
 #include "hist.h"
 #include "idle.h"
+#include "memory.h"
 #include "ranges.h"
 #include "steps.h"
 #include "timeline.h"
@@ -70,7 +71,8 @@ struct gwa_tally {
     struct gwa_idle *idle;    /* of the window */
     struct gwa_durations *durations;
     struct gwa_steps *steps;
-    struct gwa_timeline *timeline;       /* NULL: the recording holds no samples */
+    struct gwa_timeline *timeline; /* NULL: the recording holds no samples */
+    struct gwa_memory_use *memory;
     struct gwa_attribution *attribution; /* of its idle time */
     struct gwa_api_tally *apis;
     struct gwa_stream_tally *streams;

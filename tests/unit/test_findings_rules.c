@@ -281,10 +281,10 @@ static void no_cause_stands_out(void **state)
     (void)state;
     scene_begin(&s, 1);
     s.d.sites_count = 0;
-    flow(&s, GWA_PHASE_FORWARD, 2, 2.5);
-    section(&s, 4, 1, 0.99, LAUNCH, COPY);
-    section(&s, 3, 1, 0.99, LAUNCH, LAUNCH);
-    idle(&s, GWA_IDLE_SYNC, 20);
+    flow(&s, GWA_PHASE_FORWARD, 1.3, 1.4);
+    section(&s, 2.5, 1, 0.99, LAUNCH, COPY);
+    section(&s, 2.2, 1, 0.99, LAUNCH, LAUNCH);
+    idle(&s, GWA_IDLE_SYNC, 25);
     run();
     assert_string_equal(s.p.findings[0].id, "launch-bound");
     scene_end(&s);
@@ -330,12 +330,14 @@ static void bounds_of_what_if(void **state)
     flow(&s, GWA_PHASE_FORWARD, 10, 20);
     section(&s, 15, 1, 0.99, LAUNCH, COPY);
     section(&s, 5, 1, 0.01, LAUNCH, COPY);
+    site(&s, GWA_IDLE_UNKNOWN, 4, 1)->after = LAUNCH; /* a section without clocks */
+    site(&s, GWA_IDLE_UNKNOWN, 3, 1);                 /* not a section */
     copies(&s, GWT_H2D, GWA_MEM_PAGEABLE, 1, 100 * MIB, 7);
     run();
     static const struct {
         const char *id;
         double pct;
-    } want[] = {{"graph-replay", 30}, {"no-host-gaps", 20}, {"copies-overlapped", 7}};
+    } want[] = {{"graph-replay", 30}, {"no-host-gaps", 24}, {"copies-overlapped", 7}};
     assert_int_equal(s.p.what_if_count, 3);
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(s.p.what_if[i].id, want[i].id);
@@ -362,6 +364,141 @@ static void two_devices(void **state)
     run();
     assert_string_equal(s.p.findings[0].id, "input-cpu");
     assert_true(fabs(s.p.findings[0].bound_pct - 60) < 1e-9);
+    scene_end(&s);
+}
+
+/* ---- what is not what it looks like ------------------------------------------------------- */
+
+static void small_uploads_are_no_pageable_copies(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    copies(&s, GWT_H2D, GWA_MEM_PAGEABLE, 40, 4 * KIB, 4);
+    run();
+    assert_int_equal(scene_place(&s, "h2d-pageable"), -1);
+    scene_end(&s);
+}
+
+/* A batch of many tensors is small beside the tables that it is looked up in. */
+static void a_batch_of_many_tensors_is_no_offload(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    copies(&s, GWT_H2D, GWA_MEM_PAGEABLE, 30, MIB, 30);
+    run();
+    assert_string_equal(s.p.findings[0].id, "h2d-pageable");
+    assert_int_equal(scene_place(&s, "offload"), -1);
+    scene_end(&s);
+}
+
+/* Outputs that go to the host in each step, and a batch that comes from it. */
+static void outputs_are_no_offload(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    s.d.memory.baseline_bytes = (int64_t)GIB;
+    copies(&s, GWT_H2D, GWA_MEM_PAGEABLE, 1, MIB, 5);
+    copies(&s, GWT_D2H, GWA_MEM_PAGEABLE, 1, GIB, 30);
+    run();
+    assert_int_equal(scene_place(&s, "offload"), -1);
+    scene_end(&s);
+}
+
+static void one_late_capture_is_no_habit(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    site(&s, GWA_IDLE_LOAD, 4, 0.02)->api = "cudaStreamEndCapture";
+    s.p.other.captures = 5;
+    s.p.launches.graph_launches = 20;
+    run();
+    assert_int_equal(scene_place(&s, "graph-rerecord"), -1);
+    scene_end(&s);
+}
+
+/* Before the first allocation of a step the host may do anything. */
+static void a_section_before_malloc_is_no_churn(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    s.d.memory.frees_per_step = 0;
+    section(&s, 20, 1, 0.9, LAUNCH, "cudaMalloc");
+    run();
+    assert_int_equal(scene_place(&s, "alloc-churn"), -1);
+    assert_string_equal(s.p.findings[0].id, "unknown-host-gap");
+    scene_end(&s);
+}
+
+/* An allocation now and then that takes its time is churn, where no graph is captured. */
+static void rare_allocations(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    site(&s, GWA_IDLE_ALLOC, 15, 0.2)->api = "cudaMalloc";
+    run();
+    assert_string_equal(s.p.findings[0].id, "alloc-churn");
+    scene_end(&s);
+}
+
+/* Two places that happen to last as long are two; a section's two rows are one. */
+static void places_are_counted_once(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    section(&s, 20, 1, 0.6, LAUNCH, COPY);
+    section(&s, 20, 1, 0.6, "cudaEventRecord", COPY);
+    run();
+    assert_true(fabs(evidence(found("input-cpu"), "per_step") - 2) < 1e-9);
+    assert_true(fabs(evidence(found("input-cpu"), "occurrences") - 2 * STEADY) < 1e-9);
+    assert_true(fabs(evidence(found("input-cpu"), "ms_each") - 20) < 1e-9);
+    assert_true(fabs(evidence(found("input-cpu"), "cpu_share") - 0.6) < 1e-9);
+    assert_true(fabs(found("input-cpu")->bound_pct - 40) < 1e-9);
+    scene_end(&s);
+}
+
+/* What saving reads, large tensors and small, is no habit of the loop's. */
+static void saving_reads_much(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    s.d.copies[GWT_D2H].bytes = (uint64_t)(30 * GIB);
+    struct gwa_site *g = section(&s, 30, 30, 0.1, SYNC, COPY);
+    g->period = 10;
+    g->d2h_bytes = (uint64_t)(30 * GIB);
+    drain(&s, SYNC, 20 * MIB, 30, 20)->pageable = true;
+    drain(&s, SYNC, 4, 30, 15)->pageable = true;
+    run();
+    assert_string_equal(s.p.findings[0].id, "save-stall");
+    assert_int_equal(scene_place(&s, "sync-storm"), -1);
+    assert_int_equal(scene_place(&s, "sync-per-step"), -1);
+    scene_end(&s);
+}
+
+/* Frees and allocations of retries are the retries'. */
+static void retries_are_no_churn(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    site(&s, GWA_IDLE_ALLOC, 20, 5)->api = "cudaFree";
+    s.d.memory.retries = 25;
+    s.d.memory.retry_ms = 0.3 * s.wall_ms;
+    s.d.memory.allocs_per_step = s.d.memory.frees_per_step = 4;
+    run();
+    assert_string_equal(s.p.findings[0].id, "alloc-retry");
+    assert_true(fabs(s.p.findings[0].bound_pct - 20) < 1e-9);
+    assert_int_equal(scene_place(&s, "alloc-churn"), -1);
+    scene_end(&s);
+}
+
+/* 80 % busy, and a flag away from 95: not yet the time to stop. */
+static void cheap_gains_are_taken_first(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    section(&s, 14, 1, 0.9, LAUNCH, COPY);
+    run();
+    assert_string_equal(s.p.findings[0].id, "input-cpu");
+    assert_int_equal(scene_place(&s, "healthy"), -1);
     scene_end(&s);
 }
 
@@ -522,6 +659,17 @@ int main(void)
         cmocka_unit_test(memory_is_full),
         cmocka_unit_test(bounds_of_what_if),
         cmocka_unit_test(two_devices),
+        cmocka_unit_test(small_uploads_are_no_pageable_copies),
+        cmocka_unit_test(a_batch_of_many_tensors_is_no_offload),
+        cmocka_unit_test(outputs_are_no_offload),
+        cmocka_unit_test(one_late_capture_is_no_habit),
+        cmocka_unit_test(a_section_before_malloc_is_no_churn),
+        cmocka_unit_test(rare_allocations),
+        cmocka_unit_test(places_are_counted_once),
+        cmocka_unit_test(saving_reads_much),
+        cmocka_unit_test(retries_are_no_churn),
+        cmocka_unit_test(cheap_gains_are_taken_first),
+
         cmocka_unit_test(any_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,9 +154,9 @@ static void reserved_but_unused_is_room(void **state)
     struct run r;
     (void)state;
     begin(&r);
-    tensor(&r, 40 * GIB); /* once, before the loop: its blocks stay reserved */
+    phase(&r, 0, GWA_PHASE_FORWARD); /* once, in the warm-up: its blocks stay reserved */
+    tensor(&r, 40 * GIB);
     tensor(&r, -40 * GIB);
-    r.now = 0;
     train(&r, 0);
     const struct gwa_device_memory *m = finish(&r);
     assert_int_equal(m->used_bytes, 40 * GIB);
@@ -184,7 +184,8 @@ static void scatter_is_no_growth(void **state)
     struct run r;
     unsigned noise = 12345;
     (void)state;
-    for (unsigned shape = 0; shape < 3; shape++) {
+    for (unsigned shape = 0; shape < 4; shape++) {
+        int64_t kept = 0;
         begin(&r);
         tensor(&r, 10 * GIB);
         for (unsigned i = 0; i < STEPS; i++) {
@@ -194,13 +195,17 @@ static void scatter_is_no_growth(void **state)
                 extra = i == 30 ? GIB : 0;
             else if (shape == 1)
                 extra = i < WARM ? 100 * MIB : 0;
+            else if (shape == 2) /* two steps up, one in each half */
+                extra = i == 22 || i == 47 ? GIB : 0;
             else /* sawtooth of ten steps */
                 extra = i % 10 == 9 ? -9 * 50 * MIB : 50 * MIB;
             phase(&r, i, GWA_PHASE_FORWARD);
             tensor(&r, 2 * GIB + (int64_t)(noise >> 12 & 0xffe00));
-            tensor(&r, -(r.allocated - 10 * GIB)); /* back to the weights */
+            tensor(&r,
+                   -(r.allocated - 10 * GIB - kept)); /* back to the weights, and what is kept */
+            kept += extra;
             tensor(&r, extra);
-            if (shape < 2)
+            if (shape < 3)
                 tensor(&r, (int64_t)(noise >> 20) * 512);
         }
         assert_true(near(finish(&r)->growth_bytes_per_step, 0, 0));
