@@ -131,7 +131,7 @@ void gw_stream_never(uint16_t stream)
 {
     (void)stream;
 }
-bool gw_event_takes_time(const void *event)
+bool gw_event_times(const void *event)
 {
     (void)event;
     return false;
