@@ -138,6 +138,12 @@ tests: all sim noop unit
 test: tests ## all tests; T=WORD runs those whose name contains WORD
 	B='$(B)' sh tests/run.sh $(T)
 
+sim-timeline: all sim ## the timeline's accuracy over 200 simulated programs, as it is asked for
+	set -e; export B='$(abspath $(B))'; rc=0; for run in '' --double '--clock real --seeds 1:20'; do \
+	    echo "timeline $$run"; \
+	    python3 tests/sim/timeline.py --quiet --seeds 1:200 $$run || rc=1; \
+	done; exit $$rc
+
 gpu-test: all ## the tests that need a GPU and PyTorch
 	B='$(abspath $(B))' GPUWAIT='$(abspath $(B))/gpuwait' \
 	    LIBGPUWAIT='$(abspath $(preload))' sh tests/gpu/run_all.sh
@@ -207,7 +213,8 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all sim demo unit tests test gpu-test bench python-exits fresh-check fuzz-build fuzz lint \
+.PHONY: all sim sim-timeline demo unit tests test gpu-test bench python-exits fresh-check \
+        fuzz-build fuzz lint \
         install clean help FORCE
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
