@@ -30,7 +30,7 @@
 #define STAMP            1280.0 /* a timing event: drain, barrier, stamp */
 #define STAMP_SPREAD     0.02
 #define MARK_EVENT       150.0
-#define DRAIN_SPREAD      0.20
+#define DRAIN_SPREAD     0.20
 #define STAMP_QUANTUM    32
 #define MAX_RUNNING      128u
 

@@ -22,8 +22,7 @@ struct sim_op *sim_kernel_op(unsigned device, const struct sim_launch *l)
     op->name = l->func->name;
     op->own = l->func->own;
     if (!l->func->behaviour && l->func->us > 0)
-        op->drain =
-            DRAIN_LEAST + (double)(sim_hash(l->func->name, 1) % (DRAIN_MOST - DRAIN_LEAST));
+        op->drain = DRAIN_LEAST + (double)(sim_hash(l->func->name, 1) % (DRAIN_MOST - DRAIN_LEAST));
     op->overlap = l->overlap;
     sim_func_prepare(l->func, op, l->args, l->extra);
     struct sim_thread *t = sim_thread();
