@@ -47,6 +47,8 @@ static unsigned bad;
 #define CALL_cuMemHostAlloc              (void **, size_t, unsigned)
 #define CALL_cuGraphLaunch               (CUgraphExec, CUstream)
 #define CALL_cuGraphInstantiateWithFlags (CUgraphExec *, CUgraph, unsigned long long)
+#define CALL_cuEventElapsedTime          (float *, CUevent, CUevent)
+#define CALL_cuEventElapsedTime_v2       (float *, CUevent, CUevent)
 #define CALL_cuLaunchKernel                                                                        \
     (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,   \
      void **, void **)
@@ -74,7 +76,7 @@ static bool prepare(void)
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     void *word = NULL;
     if (!gw_driver.cuThreadExchangeStreamCaptureMode || !gw_driver.cuMemHostGetDevicePointer_v2 ||
-        !(gw_driver.cuEventElapsedTime_v2 || gw_driver.cuEventElapsedTime))
+        !(gw_real[GW_API_cuEventElapsedTime_v2] || gw_real[GW_API_cuEventElapsedTime]))
         return false;
     if (REAL(cuCtxSetCurrent, p->ctx) != 0 ||
         gw_driver.cuThreadExchangeStreamCaptureMode(&mode) != 0)
@@ -159,8 +161,8 @@ static bool wait_for(CUevent e)
 
 static CUresult elapsed(float *ms, CUevent a, CUevent b)
 {
-    return gw_driver.cuEventElapsedTime_v2 ? gw_driver.cuEventElapsedTime_v2(ms, a, b)
-                                           : gw_driver.cuEventElapsedTime(ms, a, b);
+    return gw_real[GW_API_cuEventElapsedTime_v2] ? REAL(cuEventElapsedTime_v2, ms, a, b)
+                                                 : REAL(cuEventElapsedTime, ms, a, b);
 }
 
 /* The self-timing kernel on our own stream, as a sample of the program's would be taken.
