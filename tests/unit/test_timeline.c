@@ -36,7 +36,7 @@ static struct gwt_event *sample_at(struct gwt_trace *t, int64_t t0, unsigned cla
                                    unsigned arg, uint64_t bytes, double us)
 {
     struct gwt_event *e = fake_add(t, 9, t0, t0, GWT_SAMPLE);
-    e->flags = (uint16_t) class;
+    e->flags = (uint16_t)(class | GWT_SAMPLE_SPACER);
     e->stream = (uint16_t)stream;
     e->arg = arg;
     e->value = bytes;

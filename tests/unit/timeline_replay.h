@@ -185,7 +185,7 @@ static inline struct gwt_record replay_sample(const struct replay *r, const stru
 {
     struct gwt_record_sample s = {.t0 = (uint64_t)c->t0,
                                   .api = GWT_API_PSEUDO + GWT_SAMPLE,
-                                  .flags = GWT_SAMPLE_KERNEL,
+                                  .flags = GWT_SAMPLE_KERNEL | GWT_SAMPLE_SPACER,
                                   .stream = REPLAY_LEGACY,
                                   .arg = c->name + 1,
                                   .pair_ns = c->ns + REPLAY_KERNEL_CONSTANT - 600 + 320};
