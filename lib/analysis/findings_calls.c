@@ -138,6 +138,8 @@ static void say_reads(struct gwa_draft *f, const struct gwa_view *v, const struc
     WHAT(", and lets its queue run empty: the GPU then idles, %s of the time.", PCT(r->pct));
 }
 
+#define LEAST_PCT 0.1 /* of which a habit is worth a word even on a GPU at its limit */
+
 bool gwa_rule_SYNC_PER_STEP(const struct gwa_view *v, struct gwa_draft *f)
 {
     struct gwa_reads r = v->reads[GWA_FIND_SYNC_PER_STEP];
@@ -147,6 +149,8 @@ bool gwa_rule_SYNC_PER_STEP(const struct gwa_view *v, struct gwa_draft *f)
         return false;
     if (copies > r.pct)
         r.pct = copies;
+    if (r.pct < LEAST_PCT)
+        return false;
     say_reads(f, v, &r);
     gwa_cite_reads(f, v, &r);
     gwa_evidence(f, "small_reads_per_step", v->stepped ? v->p->steps.small_reads.median : NAN);

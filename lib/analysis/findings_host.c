@@ -84,7 +84,10 @@ bool gwa_rule_INPUT_CPU(const struct gwa_view *v, struct gwa_draft *f)
     WHAT("The GPU waited %s of the time while the thread that feeds it prepared input: %s",
          PCT(c->pct), MS(each_ms(c)));
     say_how_often(f, v, c);
-    if (!(cpu_share(c) >= 0.5) && other_cores(c) > GWA_BUSY_CORES)
+    if (gwa_starved(c->top))
+        WHAT(", %s of it on the CPU: it was taken off it %s each time, for want of cores",
+             PCT(100 * cpu_share(c)), TIMES(c->top->involuntary));
+    else if (!(cpu_share(c) >= 0.5) && other_cores(c) > GWA_BUSY_CORES)
         WHAT(", with %s cores busy in other threads of the process", COUNT(other_cores(c)));
     else if (!isnan(cpu_share(c)))
         WHAT(", %s of it on the CPU", PCT(100 * cpu_share(c)));
@@ -92,6 +95,7 @@ bool gwa_rule_INPUT_CPU(const struct gwa_view *v, struct gwa_draft *f)
         WHAT(" (and %s more cores busy in other threads)", COUNT(other_cores(c)));
     WHAT(".");
     gwa_cite_claim(f, v, c);
+    gwa_evidence(f, "involuntary_switches_each", c->top->involuntary);
     return true;
 }
 

@@ -90,6 +90,9 @@ struct gwa_view {
 void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const struct gwa_process *p,
                    const struct gwa_device *d);
 
+/* The thread wanted the CPU in this section and was taken off it again and again. */
+bool gwa_starved(const struct gwa_site *s);
+
 /* Wall time in which copies of this direction ran and no kernel did. Transfers count over the
  * whole recording, so they only divide what the window has. */
 double gwa_exposed_pct(const struct gwa_view *v, unsigned direction, bool pageable_only);

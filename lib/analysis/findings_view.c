@@ -46,11 +46,22 @@ static double per_occurrence(double total, const struct gwa_site *s)
     return s->count ? total / (double)s->count : 0;
 }
 
+/* A thread that computes and is taken off the CPU again and again; time slices last some
+ * milliseconds, and an undisturbed thread keeps its core. */
+#define SLICE_MS 20.0
+
+bool gwa_starved(const struct gwa_site *s)
+{
+    return s->cpu_share >= 0.2 && s->cpu_share <= 0.85 && s->count &&
+           s->involuntary * SLICE_MS >= s->host_ms / (double)s->count;
+}
+
 /* A section that computes some of the time comes as two rows, one for each class, with the
  * figures of the whole: what it is, the larger part decides. */
 static bool computing(const struct gwa_site *s)
 {
-    return isnan(s->cpu_share) ? s->class == GWA_IDLE_HOST_CPU : s->cpu_share >= 0.5;
+    return isnan(s->cpu_share) ? s->class == GWA_IDLE_HOST_CPU
+                               : s->cpu_share >= 0.5 || gwa_starved(s);
 }
 
 static bool same(const char *a, const char *b)
@@ -211,6 +222,9 @@ static enum gwa_finding_id host_owner(const struct gwa_view *v, const struct gwa
         return input_owner(v, s);
     if (!computing(s) && s->other_cores > GWA_BUSY_CORES && s->other_cores < GWA_ONE_CORE)
         return GWA_FIND_GIL;
+    /* preparing input is to move elsewhere, starved or not; other work needs its core */
+    if (s->class == GWA_IDLE_HOST_BLOCKED && gwa_starved(s))
+        return GWA_FIND_CPU_STARVED;
     return GWA_FIND_UNKNOWN_HOST_GAP;
 }
 
@@ -278,19 +292,6 @@ static void claim(struct gwa_view *v, enum gwa_finding_id id, const struct gwa_s
     c->bytes_to_device += (double)s->h2d_bytes;
 }
 
-/* A thread that computes and is taken off the CPU again and again; time slices last some
- * milliseconds, and an undisturbed thread keeps its core. */
-#define SLICE_MS 20.0
-
-/* Of such a section, the part off the CPU. */
-static bool starved(const struct gwa_site *s)
-{
-    if (s->class != GWA_IDLE_HOST_BLOCKED || !(s->cpu_share >= 0.2 && s->cpu_share <= 0.85) ||
-        !s->count)
-        return false;
-    return s->involuntary * SLICE_MS >= s->host_ms / (double)s->count;
-}
-
 /* Idle of launches that came late, and of the framework between them. */
 static void sum_flow(struct gwa_view *v)
 {
@@ -315,13 +316,13 @@ static void claim_sites(struct gwa_view *v)
     for (size_t i = 0; i < v->d->sites_count; i++) {
         const struct gwa_site *s = &sites[i];
         bool host = s->class == GWA_IDLE_HOST_CPU || s->class == GWA_IDLE_HOST_BLOCKED;
-        enum gwa_finding_id id = starved(s) ? GWA_FIND_CPU_STARVED : site_owner(v, s);
+        enum gwa_finding_id id = site_owner(v, s);
         bool counted = false;
         if (id == GWA_FIND_NONE || !(s->idle_ms > 0) || !(s->host_ms >= 0))
             continue;
         for (size_t k = 0; k < i && host && id != GWA_FIND_CPU_STARVED && !counted; k++)
-            counted = sites[k].class != s->class && !starved(&sites[k]) && sites[k].idle_ms > 0 &&
-                      same_section(&sites[k], s);
+            counted =
+                sites[k].class != s->class && sites[k].idle_ms > 0 && same_section(&sites[k], s);
         claim(v, id, s, counted);
     }
 }

@@ -429,9 +429,18 @@ static void held_lock(struct scene *s, bool cured)
 static void few_cores(struct scene *s, bool cured)
 {
     flow(s, GWA_PHASE_FORWARD, 4, 4);
-    struct gwa_site *g = section(s, cured ? 10 : 40, 1, cured ? 0.99 : 0.3, LAUNCH, COPY);
-    g->involuntary = cured ? 0 : 12;
+    struct gwa_site *g = section(s, cured ? 10 : 40, 1, cured ? 0.99 : 0.3, LAUNCH, LAUNCH);
+    g->involuntary = cured ? 0 : 12 * s->scale; /* time slices do not grow with the work */
     fact(s, "cpus", "2");
+}
+
+/* Input in the loop stays input, on a machine with too few cores too. */
+static void input_with_few_cores(struct scene *s, bool cured)
+{
+    flow(s, GWA_PHASE_FORWARD, 4, 30);
+    if (cured)
+        return;
+    section(s, 40, 1, 0.35, LAUNCH, COPY)->involuntary = 11 * s->scale;
 }
 
 static void late_rank(struct scene *s, bool cured)
@@ -558,6 +567,7 @@ static const struct {
     {"logging", logging, "log-stall"},
     {"held lock", held_lock, "gil"},
     {"few cores", few_cores, "cpu-starved"},
+    {"input, with few cores", input_with_few_cores, "input-cpu"},
     {"late rank", late_rank, "comm-wait"},
     {"reduced in each pass", reduced_each_pass, "comm-excess"},
     {"garbage collection", garbage, "unknown-host-gap"},
