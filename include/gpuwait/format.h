@@ -70,8 +70,8 @@
                           enum gwt_constant; arg = measurements, dur = standard deviation, ps */   \
     X(SECTION, 38)     /* a thread's time between two calls, of 1 ms or more: struct               \
                           gwt_record_section */                                                    \
-    X(STACK, 39)       /* where a thread's Python code was: arg = stack id, value = thread id,     \
-                          flags: enum gwt_stack_why, t0 .. t0 + dur: the interpreter was held */
+    X(STACK, 39)       /* where a thread's Python code was at t0: arg = stack id, value = thread   \
+                          id, flags: enum gwt_stack_why, dur: the interpreter was held so long */
 
 enum gwt_kind {
 #define X(name, number) GWT_##name = number,
@@ -177,8 +177,8 @@ struct gwt_record_section {
 /* Why a Python stack was taken. All are taken at instants of one Poisson process, hence in
  * proportion to time; a RANDOM one stands for 4 times as much as another, one taken a > 1 s
  * after its section or call began for a times as much. A section is seen from 5 ms of age on, a
- * call from 2 ms. A stack of a call may be taken up to 1 ms after the call returned, before the
- * thread's next one. */
+ * call from 2 ms. The record's t0 is the instant; the stack is read up to some ms later, but while
+ * the thread is in the same section or call, or just out of the call. */
 enum gwt_stack_why {
     GWT_STACK_OUTSIDE = 1, /* no CUDA call for longer than usual */
     GWT_STACK_INSIDE = 2,  /* inside one call for longer than usual */

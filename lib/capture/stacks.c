@@ -32,7 +32,6 @@
 #define HELD_AHEAD_NS 5e6
 #define ENDED_NS      1e6 /* a call that returned so shortly ago is where its thread still is */
 #define DOORSTEP_NS   2e5
-#define LOOK_BACK     256u
 
 /* ---- random instants --------------------------------------------- */
 
@@ -76,45 +75,19 @@ struct moment {
     uint64_t since; /* ticks: entry of the call, or return of the last one; 0: uses no CUDA */
 };
 
-/* post: return of the thread's last call, 0: none, or one of our own threads. What lies between
- *       calls, like reports of PyTorch's allocator, says only that they are longer ago. */
-static uint64_t last_return(const struct gwt_slot *s, uint64_t *t0)
-{
-    const struct gwt_record *ring = gw_ring_records(s);
-    /* Partner: the producer's release store of head. */
-    uint64_t head = gw_load_acquire(&s->head), oldest = head > LOOK_BACK ? head - LOOK_BACK : 0;
-    uint64_t bound = 0;
-    for (uint64_t i = head; i-- > oldest;) {
-        struct gwt_record r = ring[i & (s->ring_records - 1)];
-        if (r.api < GWT_API_PSEUDO) {
-            *t0 = r.t0;
-            return r.t0 + (r.flags & GWT_F_LONG ? (uint64_t)r.dur << 10 : r.dur);
-        }
-        unsigned kind = r.api - GWT_API_PSEUDO;
-        if (kind == GWT_SAMPLE || kind == GWT_CONSTANT || kind == GWT_STACK)
-            return 0;
-        bound = r.t0;
-    }
-    *t0 = 0;
-    return bound;
-}
-
 static struct moment look(unsigned slot)
 {
     const struct gwt_slot *s = gw_ring_slot(slot);
     struct moment m = {.slot = slot};
-    uint64_t t0;
     if (gw_load_acquire(&s->state) != GWT_SLOT_USED) /* partner: gw_ring_thread() */
         return m;
+    uint64_t open = gw_load_relaxed(&s->open_t0);
     m.thread = s->thread;
-    m.since = last_return(s, &t0);
-    uint64_t open = gw_slot_inside(s) ? gw_load_relaxed(&s->open_t0) : 0;
     m.api = s->open_api;
-    if (!open || m.api >= GW_API_COUNT)
-        return m;
-    /* A poll is no place to wait in, and leaves its entry behind. */
-    m.inside = gw_calls[m.api].kind != GWT_POLL;
-    if (m.inside || open > m.since)
+    m.since = gw_load_relaxed(&s->returned);
+    /* A poll is no place to wait in: the section around it goes on. */
+    m.inside = open > m.since && m.api < GW_API_COUNT && gw_calls[m.api].kind != GWT_POLL;
+    if (m.inside)
         m.since = open;
     return m;
 }
@@ -122,22 +95,20 @@ static struct moment look(unsigned slot)
 /* Still there, or just out of that call and in no other. */
 static bool still(const struct moment *was, double ns_per_tick)
 {
-    const struct gwt_slot *s = gw_ring_slot(was->slot);
     struct moment is = look(was->slot);
-    uint64_t t0 = 0, end;
     if (is.thread != was->thread)
         return false;
     if (is.inside == was->inside && is.since == was->since)
         return true;
-    if (!was->inside || is.inside)
-        return false;
-    end = last_return(s, &t0);
-    return t0 == was->since && (double)(gw_ticks() - end) * ns_per_tick < ENDED_NS;
+    uint64_t open = gw_load_relaxed(&gw_ring_slot(was->slot)->open_t0);
+    return was->inside && !is.inside && open == was->since &&
+           (double)(gw_ticks() - is.since) * ns_per_tick < ENDED_NS;
 }
 
 /* ---- whom to sample ---------------------------------------------- */
 
 struct choice {
+    uint64_t at;     /* ticks */
     struct moment m; /* of the latest thread where nobody is to be sampled */
     unsigned why;    /* 0: nobody */
     double part;     /* of such moments that is to be taken */
@@ -155,7 +126,7 @@ static bool blocks(uint16_t api)
  * the others have handed over (forward to backward), or serve it. */
 static struct choice choose(uint64_t now, double ns_per_tick)
 {
-    struct choice c = {.age_ns = 1e18};
+    struct choice c = {.at = now, .age_ns = 1e18};
     struct moment latest = {0};
     unsigned eligible = 0;
     for (unsigned i = 0; i < gw_ring_slots_used(); i++) {
@@ -291,13 +262,13 @@ static uint32_t stack_id(const struct gw_py_stack *s)
     return last;
 }
 
-static void push(const struct choice *c, uint64_t t0, uint64_t t1)
+static void push(const struct choice *c, uint64_t held)
 {
     struct gw_thread *t = gw_thread_get();
     uint32_t id = taken.count ? stack_id(&taken) : 0;
     struct gwt_record r = {
-        .t0 = t0,
-        .dur = t1 - t0 > UINT32_MAX ? UINT32_MAX : (uint32_t)(t1 - t0),
+        .t0 = c->at,
+        .dur = held > UINT32_MAX ? UINT32_MAX : (uint32_t)held,
         .api = (uint16_t)(GWT_API_PSEUDO + GWT_STACK),
         .flags = (uint16_t)(c->why << GWT_F_SUB_SHIFT | (taken.of_main ? GWT_STACK_OF_MAIN : 0)),
         .arg = id,
@@ -345,7 +316,7 @@ static void sample(const struct choice *c, double ns_per_tick)
         shot.good = still(&c->m, ns_per_tick);
     }
     if (shot.good)
-        push(c, shot.t0, shot.t1);
+        push(c, shot.t1 - shot.t0);
 }
 
 /* So many a second, of whatever a thread is in the middle of: for tests. 0: not so */

@@ -26,7 +26,7 @@ def check(name, good, what=""):
 
 
 def record(command, preload=LIB, **environment):
-    """post: [(why, [(function, file, line), ...]), ...], the text of info"""
+    """post: [(why, [(function, file, line), ...]), ...], the text of info, lines of events"""
     with tempfile.TemporaryDirectory() as trace:
         env = dict(os.environ, GPUWAIT_OUT=trace, LD_PRELOAD=preload, LD_LIBRARY_PATH=B + "/sim",
                    **environment)
@@ -41,7 +41,24 @@ def record(command, preload=LIB, **environment):
             why, frames = re.match(r"thread \d+ (.*?): (.*)", columns[-1]).groups()
             frames = [re.match(r"(.*) \((.*):(\d+)\)$", f).groups() for f in frames.split(" < ")]
             stacks.append((why, [(f, file, int(n)) for f, file, n in frames]))
-    return stacks, info
+    return stacks, info, [line.split("\t") for line in events.stdout.splitlines()[1:]]
+
+
+def instants(events):
+    """Each stack of the main thread is of an instant at which that thread was in such a state, by
+    its own calls; 10 us for the clocks."""
+    main = events[0][2]  # the first call is its
+    calls = [(float(e[0]), float(e[0]) + float(e[1]) / 1e6) for e in events
+             if e[2] == main and e[3] != "SECTION"]
+    for e in events:
+        if e[3] != "STACK" or not e[-1].startswith("thread 1 "):
+            continue
+        at = float(e[0])
+        begun = max(c for c in calls if c[0] <= at + 1e-5)
+        age = at - (begun[0] if begun[1] > at else begun[1]) + 1e-5
+        good = (age > 0.005 and begun[1] < at + 1e-5 if "outside CUDA" in e[-1] else
+                begun[1] > at - 1e-5 and (age < 0.00202 if "short" in e[-1] else age > 0.002))
+        check("an instant as it says", good, (e, begun))
 
 
 def count(info, what):
@@ -67,7 +84,8 @@ def lines():
     check("the job has its marks", set(marked.values()) == set(whys), marked)
     seen, stacks, other = set(), [], []
     for _ in range(4):  # what is seen is a matter of chance
-        part, info = record([PYTHON, JOB, "4"])
+        part, info, events = record([PYTHON, JOB, "4"])
+        instants(events)
         check("no more than 10 a second, after 10 at once", len(part) <= 10 + 10 * 4.5, len(part))
         check("none without a frame", count(info, "of those, without a frame") == 0, info)
         check("counted", count(info, "Python stacks taken") == len(part), info)
@@ -96,18 +114,18 @@ def says(version):
         subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-x", "c", "-", "-o", path],
                        input='const char *Py_GetVersion(void) { return "%s"; }' % version,
                        text=True, check=True)
-        stacks, info = record([B + "/sim/clients/rt13"], preload=LIB + " " + path)
+        stacks, info, _ = record([B + "/sim/clients/rt13"], preload=LIB + " " + path)
         check(version + ": none", not stacks and "gpuwait-stacks" not in info, info)
         return fact(info)
 
 
 def none():
-    stacks, info = record([PYTHON, JOB, "1"], GPUWAIT_STACKS="off")
+    stacks, info, _ = record([PYTHON, JOB, "1"], GPUWAIT_STACKS="off")
     check("GPUWAIT_STACKS=off: none", not stacks and not fact(info), stacks)
     check("GPUWAIT_STACKS=off: no thread", "gpuwait-stacks" not in info, info)
-    stacks, info = record([PYTHON, JOB, "1"], GPUWAIT_TEST_STACKS="1000")
+    stacks, info, _ = record([PYTHON, JOB, "1"], GPUWAIT_TEST_STACKS="1000")
     check("else there are some", stacks and fact(info) == "on" and "gpuwait-stacks" in info, info)
-    stacks, info = record([B + "/sim/clients/rt13"])
+    stacks, info, _ = record([B + "/sim/clients/rt13"])
     check("no Python: none", not stacks and not fact(info), info)
     for version, reason in (
         ("3.14.0 free-threading build (main)", "not tested with free-threaded Python"),
@@ -149,7 +167,7 @@ assert atexit._ncallbacks() - before == int(sys.argv[2]), atexit._ncallbacks()
 def unseen():
     """The program sees no code run, no garbage collected and no thread; one function at exit."""
     for stacks, functions in (("off", "0"), ("on", "1")):
-        taken, info = record([PYTHON, "-X", "dev", "-c", UNSEEN, HERE, functions],
+        taken, info, _ = record([PYTHON, "-X", "dev", "-c", UNSEEN, HERE, functions],
                              GPUWAIT_STACKS=stacks, GPUWAIT_TEST_STACKS="1000")
         check("unseen, %s" % stacks, bool(taken) == (stacks == "on"), info)
 
