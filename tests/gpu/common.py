@@ -108,11 +108,10 @@ def referee(name, extra=None, warm=None):
 
     `warm` runs before, with CUPTI at work already: it changes what it watches (calls last
     longer, kernels lie further apart), and a device that has rested runs faster for a while.
-    Its last work belongs to the trace, and is told from the range's by the synchronisation
-    between the two; it makes no such call itself.
+    Its last work belongs to the trace, and is told from the range's by the time between.
     """
     on = os.environ.get("GPUWAIT_REFEREE", "1") != "0"
-    profiler = None
+    profiler = begin_ns = None
     sync()
     if on:
         activity = torch.profiler.ProfilerActivity
@@ -130,6 +129,9 @@ def referee(name, extra=None, warm=None):
             profiler.step()  # from here on the trace keeps what it sees
             warm(4 * WINDOW_MARGIN_S)
         sync()
+        time.sleep(0.002)
+        begin_ns = time.time_ns()
+        time.sleep(0.002)
     if not CPU_ONLY:
         torch.cuda.reset_peak_memory_stats()
         torch.cuda.nvtx.range_push(name)
@@ -146,7 +148,7 @@ def referee(name, extra=None, warm=None):
     with tempfile.TemporaryDirectory() as scratch:
         trace = os.path.join(scratch, "trace.json")
         profiler.export_chrome_trace(trace)
-        truth.write(trace, os.path.join(folder, name + ".truth.json"), name, how(), peak, extra, warm is not None)
+        truth.write(trace, os.path.join(folder, name + ".truth.json"), name, how(), peak, extra, begin_ns)
         if os.environ.get("GPUWAIT_KEEP_TRACE") == "1":
             kept = os.path.join(folder, name + ".trace.json.gz")
             with open(trace, "rb") as source, gzip.open(kept, "wb") as target:

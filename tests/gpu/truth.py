@@ -159,20 +159,18 @@ def seal(truth):
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
-def after_warm_up(events):
-    """Device rows that began after the last but one synchronisation of the whole device: the
-    last one closes the range, the one before it opens it."""
-    syncs = sorted(e["ts"] + e["dur"] for e in events if e.get("name") == "cudaDeviceSynchronize" and "dur" in e)
-    if len(syncs) < 2:
-        raise ValueError("the trace lacks the synchronisations around the range")
-    return [e for e in events if e.get("ts", 0) >= syncs[-2]]
+def since(trace, begin_ns):
+    """Rows that began at that time of the real-time clock, or later."""
+    base = trace["baseTimeNanoseconds"]
+    return [row for row in trace["traceEvents"] if base + row.get("ts", 0) * 1000 >= begin_ns]
 
 
-def write(trace_path, out_path, range_name, how, peak=None, extra=None, warmed=False):
+def write(trace_path, out_path, range_name, how, peak=None, extra=None, begin_ns=None):
     with open(trace_path, encoding="utf-8", errors="replace") as f:
         trace = json.load(f)
-    events = trace["traceEvents"]
-    truth, facts = reduce_events(after_warm_up(events) if warmed else events)
+    truth, facts = reduce_events(trace["traceEvents"] if begin_ns is None else since(trace, begin_ns))
+    if not truth["kernels"]:
+        raise ValueError("the referee saw no kernel in range " + range_name)
     truth["range"] = range_name
     truth["peak_allocated_bytes"] = peak
     truth.update(extra or {})
