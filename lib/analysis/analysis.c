@@ -45,7 +45,7 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
     return gwa_ranges_find(&t->ranges, trace, o->range, tick, progress, error);
 }
 
-/* The first pass counts, and learns durations and steps. */
+/* The first pass counts, and learns durations and, of what is asked for, steps. */
 static int pass(struct gwa_tally *t, struct progress *progress, uint64_t *events)
 {
     struct gwt_event e;
@@ -55,7 +55,7 @@ static int pass(struct gwa_tally *t, struct progress *progress, uint64_t *events
         rc = gwa_tally_event(t, &e);
         if (!rc)
             rc = gwa_durations_event(t->durations, &e);
-        if (!rc)
+        if (!rc && gwa_ranges_hold(&t->ranges, e.t0_ns))
             rc = gwa_steps_event(t->steps, &e);
         if ((++*events & (TICK - 1)) == 0 && !rc)
             rc = tick(progress);
@@ -85,37 +85,44 @@ static bool steps_asked(const struct gwa_steps *steps, uint32_t from, uint32_t t
     return from < to && from < n;
 }
 
+/* post: what of the ranges lies in [from, to). */
+static int cut(const struct gwa_ranges *ranges, struct gwa_interval span, struct gwa_ranges *out)
+{
+    size_t count = ranges->all ? 1 : ranges->count;
+    const struct gwa_interval *list = ranges->all ? &span : ranges->list;
+    *out = (struct gwa_ranges){.list = calloc(count + 1, sizeof(*out->list)), .room = count + 1};
+    if (!out->list)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        struct gwa_interval part = list[i];
+        if (part.from < span.from)
+            part.from = span.from;
+        if (part.to > span.to)
+            part.to = span.to;
+        if (part.from < part.to)
+            out->list[out->count++] = part;
+    }
+    return 0;
+}
+
 static int choose_window(struct gwa_tally *t, const struct gwa_options *o, struct gwt_error *error)
 {
-    struct gwa_interval *window = calloc(1, sizeof(*window));
-    if (!window)
-        return -ENOMEM;
+    struct gwa_interval span = {INT64_MIN, INT64_MAX};
     if (o->step_from || o->step_to) {
-        if (!steps_asked(t->steps, o->step_from, o->step_to, window)) {
-            snprintf(error->text, sizeof(error->text), "no steps %u to %u in this recording",
-                     o->step_from, o->step_to);
-            free(window);
+        if (!steps_asked(t->steps, o->step_from, o->step_to, &span)) {
+            snprintf(error->text, sizeof(error->text), "no steps %u to %u in this %s", o->step_from,
+                     o->step_to, o->range ? "range" : "recording");
             return -ENOENT;
         }
         t->windowed = true;
-    } else if (!o->whole && t->ranges.all) {
-        t->windowed = gwa_steps_steady(t->steps, &window->from, &window->to);
+    } else if (!o->whole) {
+        t->windowed = gwa_steps_steady(t->steps, &span.from, &span.to);
     }
-    if (t->windowed) {
-        t->window = (struct gwa_ranges){.list = window, .count = 1, .room = 1};
+    if (!t->windowed && t->ranges.all) {
+        t->window = t->ranges;
         return 0;
     }
-    free(window);
-    t->window = t->ranges;
-    if (t->ranges.all)
-        return 0;
-    /* a copy of its own */
-    t->window.room = t->ranges.count;
-    t->window.list = malloc(t->ranges.count * sizeof(*t->window.list));
-    if (!t->window.list)
-        return -ENOMEM;
-    memcpy(t->window.list, t->ranges.list, t->ranges.count * sizeof(*t->window.list));
-    return 0;
+    return cut(&t->ranges, span, &t->window);
 }
 
 /* ---- placing in time and in steps ------------------------------------------------------ */
@@ -176,7 +183,7 @@ static int place_event(struct gwa_tally *t, const struct gwt_event *e, bool step
         rc = gwa_timeline_event(t->timeline, e);
         ns = gwa_timeline_placed_ns(t->timeline);
     }
-    if (!rc && steps)
+    if (!rc && steps && gwa_ranges_hold(&t->ranges, e->t0_ns))
         rc = gwa_steps_place(t->steps, e, ns, &where);
     if (!rc && t->attribution) {
         gwa_timeline_at(t->timeline, &where);

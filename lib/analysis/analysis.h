@@ -36,10 +36,10 @@ struct gwa_options {
     /* Steps: the NVTX ranges of this name, or begun by each launch of a kernel whose name holds
      * this text; both NULL: found by themselves. */
     const char *step_range, *step_kernel;
-    /* Times from the steady steps [from, to) only, counted from 0 over all steps; 0, 0: all of
-     * those that are not warm-up. */
+    /* Times from the steady steps [from, to) only, counted from 0 over all steps of the range;
+     * 0, 0: all of those that are not warm-up. */
     uint32_t step_from, step_to;
-    bool whole; /* times from the whole recording, warm-up too */
+    bool whole; /* times from the whole recording or range, warm-up too */
     /* From the return of a launch to its start on an idle device, us; 0: as it is without a
      * profiler. Under one, calls last longer and starts follow sooner. */
     double start_us;

@@ -23,7 +23,7 @@ COMPARED = ("kernels", "copies", "memset_calls", "peak_allocated_bytes", "nccl")
 
 def report(path, name):
     run = subprocess.run(
-        [os.environ["GPUWAIT"], "report", "--json", "--range", name, path],
+        [os.environ["GPUWAIT"], "report", "--json", "--steps", "all", "--range", name, path],
         capture_output=True, text=True, check=False,
     )
     if run.returncode:

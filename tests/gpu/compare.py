@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compare a referee's truth file with `gpuwait report --json --range NAME`, exactly.
+"""Compare a referee's truth file with `gpuwait report --json --steps all --range NAME`, exactly.
 
     compare.py TRUTH.json REPORT.json [--result RESULT.json] [--allow-empty]
 

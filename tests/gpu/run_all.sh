@@ -168,7 +168,7 @@ workload() {
 	} >>status
 
 	[ -e "$name.trace.json" ] && "$python" "$here/truth.py" "$name.trace.json" "$name.truth.json" --range "$name" --script "$name.cu" >compare.txt 2>&1
-	timeout 60 "$gpuwait" report --json --range "$name" trace >report.json 2>report.err
+	timeout 60 "$gpuwait" report --json --steps all --range "$name" trace >report.json 2>report.err
 	echo "report exit $?" >>report.err
 	timeout 60 "$gpuwait" info --json trace >info.json 2>info.err
 	timeout 60 "$gpuwait" report trace >report.txt 2>&1

@@ -24,7 +24,7 @@ def load(path):
 
 def report(folder, name, recording):
     run = subprocess.run(
-        [os.environ["GPUWAIT"], "report", "--json", "--range", name, os.path.join(folder, recording)],
+        [os.environ["GPUWAIT"], "report", "--json", "--steps", "all", "--range", name, os.path.join(folder, recording)],
         capture_output=True, text=True, check=False,
     )
     if run.returncode:

@@ -224,6 +224,50 @@ static void host_time_per_launch_does_not_span_the_edge(void **state)
     free(t);
 }
 
+/* A step is a range of 1,000 us that holds two launches; the first in "other" takes longer. */
+static struct gwa_process *stepped(bool whole)
+{
+    struct gwt_trace *t = fake_new();
+    struct gwa_options options = {.range = "other", .step_range = "step", .whole = whole};
+    struct gwa_process *p = NULL;
+    struct gwt_error error;
+    int64_t at = 0;
+    for (int step = 0; step < 12; step++) {
+        if (step == 2)
+            range_push(t, 1, at, R_OTHER);
+        range_push(t, 1, at, R_STEP);
+        launch(t, at + 10, S_A, K_ADD);
+        launch(t, at + (step == 2 ? 4900 : 900), S_A, K_GEMM);
+        range_pop(t, 1, at + (step == 2 ? 4950 : 950));
+        at += step == 2 ? 5000 : 1000;
+        if (step == 9)
+            range_pop(t, 1, at - 10);
+    }
+    assert_int_equal(gwa_analyse(t, &options, &p, &error), 0);
+    free(t);
+    return p;
+}
+
+static void steps_are_those_inside(void **state)
+{
+    (void)state;
+    struct gwa_process *p = stepped(false);
+    assert_int_equal(p->launches.calls, 16); /* of 8 steps, the first too */
+    assert_int_equal(p->steps.all, 8);
+    assert_int_equal(p->steps.count, 7);
+    assert_near(p->steps.ms.median, 1, 1e-9);
+    assert_near(p->steps.launches.median, 2, 1e-9);
+    /* from the second's begin to the last call's return: seven steps less what follows that */
+    assert_near(p->window.wall_s, 6.9e-3, 0.02e-3);
+    assert_near(p->window.excluded_s, 5e-3, 0.02e-3);
+    gwa_free(p);
+    p = stepped(true);
+    assert_int_equal(p->steps.count, 7);
+    assert_near(p->window.wall_s, 11.9e-3, 0.02e-3);
+    assert_true(isnan(p->window.excluded_s));
+    gwa_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +280,7 @@ int main(void)
         cmocka_unit_test(peaks_of_the_whole_recording),
         cmocka_unit_test(no_report_is_not_a_peak_of_zero),
         cmocka_unit_test(peaks_of_a_range),
+        cmocka_unit_test(steps_are_those_inside),
         cmocka_unit_test(host_time_per_launch_does_not_span_the_edge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
