@@ -31,6 +31,7 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
     const struct gwa_options *o = progress->options;
     t->trace = trace;
     t->end = INT64_MIN;
+    t->first_capture = INT64_MAX;
     t->ranges.all = true;
     t->apis = calloc(GWA_APIS, sizeof(*t->apis));
     t->streams = calloc(GWA_STREAMS, sizeof(*t->streams));

@@ -468,7 +468,8 @@ struct gwa_process {
     struct gwa_allocations allocations;
     int64_t polls; /* -1: not known, in a range */
     struct gwa_other other;
-    struct gwa_api *apis; /* each API that was called, by kind, then most calls first */
+    double captures_span_pct; /* from the first stream capture to the last, of the window; NaN */
+    struct gwa_api *apis;     /* each API that was called, by kind, then most calls first */
     size_t apis_count;
     struct gwa_collective *collectives;
     size_t collectives_count;

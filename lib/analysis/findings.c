@@ -178,7 +178,7 @@ static double material(const struct gwa_view *v, const struct rule *r)
                                                                           : GWA_MATERIAL_PCT;
 }
 
-/* Shares lie between 0 and 100, and a bound is at most the share. */
+/* Shares and bounds lie between 0 and 100. */
 static double share(double pct)
 {
     if (!(pct > 0))
@@ -198,7 +198,9 @@ static void settle(const struct gwa_view *v, const struct rule *r, struct gwa_dr
         gwa_say(d, &d->remedy, "%s", r->remedy);
     if (!v->p->quality.complete && f->confidence > GWA_LOW && d->rank != GWA_RANK_DOUBT)
         f->confidence--;
-    if (d->rank == GWA_RANK_GAIN && !(f->bound_pct >= material(v, r)))
+    /* on a device at its limit nothing else comes before that */
+    if (d->rank == GWA_RANK_GAIN &&
+        (v->work_pct >= GWA_BOUND_PCT || !(f->bound_pct >= material(v, r))))
         d->rank = GWA_RANK_HINT;
 }
 
@@ -255,8 +257,8 @@ static int in_order(const void *a, const void *b)
     const struct gwa_draft *x = a, *y = b;
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
-    double left = x->rank == GWA_RANK_RISK || isnan(x->f.bound_pct) ? -1 : x->f.bound_pct;
-    double right = y->rank == GWA_RANK_RISK || isnan(y->f.bound_pct) ? -1 : y->f.bound_pct;
+    double left = x->rank == GWA_RANK_RISK || isnan(x->weight) ? -1 : x->weight;
+    double right = y->rank == GWA_RANK_RISK || isnan(y->weight) ? -1 : y->weight;
     if (left > right || left < right)
         return left > right ? -1 : 1;
     return (int)x->id - (int)y->id;
@@ -280,6 +282,13 @@ static void promote(struct drafts *all, double work_pct)
         most->rank = GWA_RANK_GAIN;
 }
 
+/* Why the device idles. */
+static bool explains(const struct gwa_draft *d)
+{
+    return d->rank == GWA_RANK_GAIN || d->id == GWA_FIND_BLOCKING_MODE ||
+           (d->rank == GWA_RANK_RISK && d->f.bound_pct >= GWA_MATERIAL_PCT);
+}
+
 static int find_in(struct drafts *all, struct gwa_view *v, bool states)
 {
     int rc = 0;
@@ -290,7 +299,7 @@ static int find_in(struct drafts *all, struct gwa_view *v, bool states)
         return rc;
     promote(all, v->work_pct);
     for (size_t i = 0; i < all->count; i++)
-        if (all->list[i].rank == GWA_RANK_GAIN)
+        if (explains(&all->list[i]))
             v->any_gain = true;
     for (unsigned i = 0; i < GWA_FINDING_IDS && !rc; i++)
         if (rules[i].rank == GWA_RANK_STATE)
@@ -356,10 +365,38 @@ static const struct gwa_device *busiest(const struct gwa_process *p)
     return most;
 }
 
+static const struct gwa_draft *of_id(const struct drafts *all, unsigned id)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (all->list[i].id == id)
+            return &all->list[i];
+    return NULL;
+}
+
+/* Most first; but a graph or a compiler takes no step that is cut up by reads, so that these go
+ * first where they bring anything near. */
+static void weigh(struct drafts *all)
+{
+    static const uint8_t cut[] = {GWA_FIND_SYNC_STORM, GWA_FIND_SHAPE_SYNC, GWA_FIND_DEVICE_SYNC};
+    for (size_t i = 0; i < all->count; i++)
+        all->list[i].weight = all->list[i].f.bound_pct;
+    for (size_t i = 0; i < all->count; i++) {
+        struct gwa_draft *d = &all->list[i];
+        if (d->id != GWA_FIND_LAUNCH_BOUND && d->id != GWA_FIND_SMALL_BATCH)
+            continue;
+        for (size_t k = 0; k < sizeof(cut); k++) {
+            const struct gwa_draft *c = of_id(all, cut[k]);
+            if (c && c->rank == GWA_RANK_GAIN && c->f.bound_pct >= d->f.bound_pct / 2)
+                d->weight = fmin(d->weight, nextafter(c->f.bound_pct, 0));
+        }
+    }
+}
+
 static int keep(struct gwa_process *p, struct drafts *all)
 {
     if (!all->count)
         return 0;
+    weigh(all);
     p->findings = calloc(all->count, sizeof(*p->findings));
     if (!p->findings)
         return -ENOMEM;

@@ -75,7 +75,8 @@ bool gwa_rule_CAPTURE_FAIL(const struct gwa_view *v, struct gwa_draft *f)
 void gwa_cite_reads(struct gwa_draft *f, const struct gwa_view *v, const struct gwa_reads *r)
 {
     const struct gwa_drain *d = r->top;
-    f->f.share_pct = f->f.bound_pct = r->pct;
+    f->f.share_pct = r->pct;
+    f->f.bound_pct = fmax(r->pct, r->bound_pct);
     f->f.confidence = v->stepped ? GWA_HIGH : GWA_MEDIUM;
     gwa_evidence(f, "idle_pct", r->pct);
     gwa_evidence(f, "occurrences", r->count);

@@ -62,6 +62,7 @@ struct gwa_claim {
 /* Blocking calls of one kind. */
 struct gwa_reads {
     double pct; /* of wall time: idle that they brought about, see claim_drains() */
+    double bound_pct;
     double count, per_step, waited_ms;
     double in_backward; /* of `count` */
     const struct gwa_drain *top;
@@ -106,8 +107,9 @@ struct gwa_text {
 
 struct gwa_draft {
     struct gwa_finding f;
-    uint8_t id;   /* enum gwa_finding_id */
-    uint8_t rank; /* enum gwa_rank */
+    uint8_t id;    /* enum gwa_finding_id */
+    uint8_t rank;  /* enum gwa_rank */
+    double weight; /* where it comes among GAINs: its bound, or less */
     struct gwa_text what, where, remedy;
     size_t evidence_room;
     bool failed; /* out of memory */

@@ -21,8 +21,10 @@ static double memory_pct(const struct gwa_view *v)
 static bool vague(const struct gwa_view *v)
 {
     const struct gwa_time *t = &v->d->time;
+    /* what is not known of copies leaves open how long the GPU copied, not what it computed */
     return v->timed && t->busy_high_pct - t->busy_low_pct > INTERVAL_MOST &&
-           t->busy_low_pct < GWA_HEALTHY_PCT && t->busy_high_pct > GWA_HEALTHY_PCT;
+           t->busy_low_pct < GWA_HEALTHY_PCT &&
+           v->work_pct + t->busy_high_pct - v->busy_pct > GWA_HEALTHY_PCT;
 }
 
 static void cite_state(struct gwa_draft *f, const struct gwa_view *v)
@@ -87,6 +89,8 @@ bool gwa_rule_INCONCLUSIVE(const struct gwa_view *v, struct gwa_draft *f)
     } else if (!v->d->kernels_executed) {
         WHAT("No kernel ran on a GPU while this was recorded.");
         REMEDY("See `gpuwait doctor`, and record a run that uses the GPU.");
+    } else if (!v->timed && v->any_gain) { /* a mode that says why, and how to know more */
+        return false;
     } else if (!v->timed) {
         WHAT("How long operations take on the GPU was not measured");
         if (t->method && t->provable_idle_pct > 0)

@@ -20,6 +20,7 @@ static const char *const words_host_memory[] = {
 static const char *const words_memory[] = {"Malloc",     "cudaFree",  "MemFree",
                                            "MemAlloc",   "MemMap",    "MemUnmap",
                                            "MemRelease", "MemCreate", NULL};
+static const char *const words_free[] = {"cudaFree", "MemFree", NULL};
 static const char *const words_copy[] = {"Memcpy", NULL};
 static const char *const words_device_sync[] = {"DeviceSynchronize", "CtxSynchronize",
                                                 "ThreadSynchronize", NULL};
@@ -112,8 +113,10 @@ static bool is_offloading(const struct gwa_process *p, const struct gwa_device *
 
 /* Each graph is replayed a few times only before the next is captured. */
 #define REPLAYS 5.0
-/* A warm-up captures a few. */
+/* A warm-up captures a few ... */
 #define CAPTURES 3.0
+/* ... and is over before half of the time is. */
+#define ALL_ALONG 50.0
 
 static bool is_recording(const struct gwa_process *p, const struct gwa_device *d)
 {
@@ -127,7 +130,8 @@ static bool is_recording(const struct gwa_process *p, const struct gwa_device *d
             return true;
     }
     return !p->steps.count && (double)p->other.captures >= CAPTURES &&
-           (double)p->launches.graph_launches < REPLAYS * (double)p->other.captures;
+           ((double)p->launches.graph_launches < REPLAYS * (double)p->other.captures ||
+            p->captures_span_pct >= ALL_ALONG);
 }
 
 /* Far more goes to the host than even steps account for. */
@@ -185,19 +189,27 @@ static enum gwa_finding_id input_owner(const struct gwa_view *v, const struct gw
 {
     if (long_beside_steps(v, s))
         return GWA_FIND_EPOCH_GAP;
-    if (!computing(s) && s->period > 1 && s->period <= GWA_WORKERS_MOST)
+    /* where every other step waits, there is too little input as such */
+    if (!computing(s) && s->period > 2 && s->period <= GWA_WORKERS_MOST)
         return GWA_FIND_INPUT_PERIODIC;
     /* blocked, while other threads of the process work for it: a pool inside a call */
     bool pool = s->other_cores > GWA_BUSY_CORES;
     return computing(s) || pool ? GWA_FIND_INPUT_CPU : GWA_FIND_INPUT_WAIT;
 }
 
+/* What comes with a capture (compiling, collecting garbage, emptying the cache) is as rare. */
+static bool with_captures(const struct gwa_view *v, const struct gwa_site *s)
+{
+    if (calls_of(s, words_capture) || calls_of(s, words_load))
+        return true;
+    return v->stepped ? rare(s) : s->count <= v->p->other.captures;
+}
+
 static enum gwa_finding_id host_owner(const struct gwa_view *v, const struct gwa_site *s)
 {
     bool inside = !v->stepped || s->per_step > 0; /* of the even part of the loop */
 
-    /* what comes with a capture (compiling, collecting garbage, emptying the cache) is as rare */
-    if (v->recording && (calls_of(s, words_capture) || calls_of(s, words_load) || rare(s)))
+    if (v->recording && with_captures(v, s))
         return GWA_FIND_GRAPH_RERECORD;
     if (gwa_named(s->python, words_autotune))
         return GWA_FIND_AUTOTUNE;
@@ -248,7 +260,7 @@ static enum gwa_finding_id site_owner(const struct gwa_view *v, const struct gwa
     case GWA_IDLE_HOST_BLOCKED:
         return host_owner(v, s);
     case GWA_IDLE_ALLOC:
-        if (v->recording && rare(s))
+        if (v->recording && with_captures(v, s))
             return GWA_FIND_GRAPH_RERECORD;
         return gwa_named(s->api, words_host_memory) ? GWA_FIND_PIN_CHURN : GWA_FIND_ALLOC_CHURN;
     case GWA_IDLE_LOAD:
@@ -260,6 +272,8 @@ static enum gwa_finding_id site_owner(const struct gwa_view *v, const struct gwa
     case GWA_IDLE_COMM:
         return GWA_FIND_COMM_WAIT;
     case GWA_IDLE_UNKNOWN:
+        if (v->recording && s->count && with_captures(v, s))
+            return GWA_FIND_GRAPH_RERECORD;
         return GWA_FIND_UNKNOWN_HOST_GAP;
     default: /* LAUNCH, DISPATCH: sum_flow(). SYNC: what blocking calls drained says it better */
         return GWA_FIND_NONE;
@@ -395,7 +409,7 @@ static void read_drain(struct gwa_view *v, const struct gwa_drain *r, double sha
  * arrives; of that gap, what is not a section with a cause of its own is theirs. But then the
  * host is no longer ahead, and launches may come late for a while: without waiting, a step takes
  * as long as the host needs for it, or the device, so that up to the time waited is won, out of
- * the idle of late launches. */
+ * the idle of late launches. At most, all from the call's entry to the next start is. */
 static void claim_drains(struct gwa_view *v)
 {
     const struct gwa_time *t = &v->d->time;
@@ -415,10 +429,27 @@ static void claim_drains(struct gwa_view *v)
         waited += 100 * v->reads[i].waited_ms / v->wall_ms;
     }
     double cost = fmin(brief, fmax(drained, waited));
-    for (unsigned i = 0; i < GWA_FINDING_IDS && drained > 0; i++)
+    for (unsigned i = 0; i < GWA_FINDING_IDS && drained > 0; i++) {
+        v->reads[i].bound_pct = v->reads[i].pct * fmin(brief, drained + waited) / drained;
         v->reads[i].pct *= cost / drained;
+    }
     if (drained > 0 && brief > 0)
         v->drained_launch_pct = cost * flow / brief;
+}
+
+/* Giving memory back waits for the device, too, and what follows starts on an empty queue. */
+static void claim_frees(struct gwa_view *v)
+{
+    struct gwa_claim *c = &v->claims[GWA_FIND_ALLOC_CHURN];
+    double waited = 0, flow = at_least_0(v->flow_pct - v->drained_launch_pct);
+    for (size_t i = 0; i < v->d->sites_count && c->top; i++) {
+        const struct gwa_site *s = &v->d->sites[i];
+        if (s->class == GWA_IDLE_ALLOC && gwa_named(s->api, words_free) &&
+            s->per_step >= GWA_EVERY_STEP && s->host_ms > s->idle_ms)
+            waited += 100 * (s->host_ms - s->idle_ms) / v->wall_ms;
+    }
+    c->pct += fmin(flow, waited);
+    v->drained_launch_pct += fmin(flow, waited);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -466,4 +497,5 @@ void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const stru
     sum_flow(v);
     claim_sites(v);
     claim_drains(v);
+    claim_frees(v);
 }

@@ -131,8 +131,12 @@ static void finish_allocations(struct gwa_process *p)
     m->calls = m->device_calls + m->host_calls;
 }
 
-static void finish_other(struct gwa_process *p)
+static void finish_other(const struct gwa_tally *t, struct gwa_process *p)
 {
+    p->captures_span_pct =
+        t->first_capture == INT64_MAX
+            ? NAN
+            : 100 * (double)(t->last_capture - t->first_capture) / 1e9 / gwa_counted_s(p);
     for (size_t i = 0; i < p->apis_count; i++) {
         const struct gwa_api *a = &p->apis[i];
 #define X(field, kind_, text)                                                                      \
@@ -232,6 +236,6 @@ int gwa_finish_calls(struct gwa_tally *t, struct gwa_process *p)
         (rc = finish_threads(t, p)) || (rc = finish_streams(t, p)))
         return rc;
     finish_allocations(p);
-    finish_other(p);
+    finish_other(t, p);
     return 0;
 }

@@ -34,6 +34,7 @@ void gwa_steps_free(struct gwa_steps *s)
     free(s->tokens);
     free(s->found);
     free(s->wanted);
+    free(s->loads);
     free(s->list);
     free(s->graph_kernels);
     free(s->rows);
@@ -195,10 +196,22 @@ static void more_backward(struct gwa_steps *s, int64_t end)
         s->tokens[s->tokens_count - 1].end = end;
 }
 
+static int module_loaded(struct gwa_steps *s, int64_t at)
+{
+    if (s->loads_count >= GWA_LOADS_MOST)
+        return 0;
+    int rc = gwa_reserve((void **)&s->loads, &s->loads_room, s->loads_count, sizeof(*s->loads));
+    if (!rc)
+        s->loads[s->loads_count++] = at;
+    return rc;
+}
+
 int gwa_steps_event(struct gwa_steps *s, const struct gwt_event *e)
 {
     struct gwa_token t;
     int rc = gwa_steps_token(s, e, &t);
+    if (!rc && e->kind == GWT_MODULE_LOAD)
+        rc = module_loaded(s, e->t0_ns);
     if (rc)
         return rc;
     if (s->range || s->kernel)

@@ -45,6 +45,8 @@ struct gwa_token {
     uint8_t waits;   /* a blocking call follows before the next token, or it is one */
 };
 
+#define GWA_LOADS_MOST 65536u /* beyond, the loop has long begun */
+
 /* How many tokens a rule can look back. */
 #define GWA_STEPS_RING  65536u
 #define GWA_MARKER_MAX  16u
@@ -185,6 +187,8 @@ struct gwa_steps {
     uint64_t skipped;
     uint64_t seen; /* tokens in all */
     bool in_backward;
+    int64_t *loads; /* when modules were loaded, in time order but for ties among threads */
+    size_t loads_count, loads_room;
     struct gwa_matcher match;
     float confidences[UINT8_MAX + 1]; /* of the rules, by loop */
     bool by_tokens[UINT8_MAX + 1];

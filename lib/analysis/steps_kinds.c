@@ -147,6 +147,23 @@ static bool even(const struct gwa_found *f, const struct usual *u)
     return u->share < 0.8 || f->hash == u->hash;
 }
 
+/* Of the first `most` steps, those up to the last that took long because code was made or loaded
+ * for its first use: generation, for instance, may need new kernels for each length of a text,
+ * until that length has occurred. */
+static size_t first_uses(const struct gwa_steps *s, const struct usual *u, size_t most)
+{
+    size_t warm = 0, load = 0;
+    for (size_t i = 0; i < most && i < s->found_count; i++) {
+        const struct gwa_found *f = &s->found[i];
+        while (load < s->loads_count && s->loads[load] < f->from)
+            load++;
+        if (f->kind != GWA_STEP_OTHER && load < s->loads_count && s->loads[load] < f->to &&
+            !even(f, u))
+            warm = i + 1;
+    }
+    return warm;
+}
+
 /* Steps at the beginning until three in a row are even; at most a third of all. */
 static size_t warm_up(const struct gwa_steps *s, const struct usual *u)
 {
@@ -213,7 +230,9 @@ int gwa_steps_kinds(struct gwa_steps *s)
     }
     if (rc)
         return rc;
-    size_t warm = warm_up(s, &u);
+    size_t warm = warm_up(s, &u), used = first_uses(s, &u, s->found_count / 3 + 1);
+    if (warm < used)
+        warm = used;
     s->list = malloc((s->found_count + 1) * sizeof(*s->list));
     if (!s->list)
         return -ENOMEM;

@@ -257,6 +257,11 @@ int gwa_tally_event(struct gwa_tally *t, const struct gwt_event *e)
         if (inside) {
             bool executed = gwa_executed(e);
             th->calls++;
+            if (e->kind == GWT_CAPTURE) {
+                t->last_capture = e->t0_ns;
+                if (t->first_capture == INT64_MAX)
+                    t->first_capture = e->t0_ns;
+            }
             rc = count_api(t, e, ns, executed);
             if (!rc && executed)
                 rc = executed_call(t, e, th, ns);

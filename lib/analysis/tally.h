@@ -82,7 +82,8 @@ struct gwa_tally {
     struct gwa_hist cadence; /* entry of a launch to entry of the thread's next */
     uint64_t holes, approximate;
     struct gwa_waits syncs, blocking_copies;
-    int64_t end; /* return of the last event */
+    int64_t first_capture, last_capture; /* entries; INT64_MAX: none */
+    int64_t end;                         /* return of the last event */
 };
 
 int gwa_tally_event(struct gwa_tally *t, const struct gwt_event *e);

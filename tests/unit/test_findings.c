@@ -36,6 +36,14 @@ static void workers_too_slow(struct scene *s, bool cured)
         section(s, 60, 1, 0.01, LAUNCH, COPY)->python = "queue.py:171 get";
 }
 
+/* Two workers that are too slow deliver at the same time: every other step waits. */
+static void two_workers_too_slow(struct scene *s, bool cured)
+{
+    flow(s, GWA_PHASE_FORWARD, 2, cured ? 12 : 6);
+    if (!cured)
+        section(s, 60, 0.5, 0.04, LAUNCH, COPY)->period = 2;
+}
+
 /* Four workers run in step: every fourth batch is awaited. */
 static void every_fourth_batch(struct scene *s, bool cured)
 {
@@ -189,6 +197,19 @@ static void anomaly_mode(struct scene *s, bool cured)
         return;
     idle(s, GWA_IDLE_SYNC, 10);
     drain(s, SYNC, 1, 180, 40)->phase = GWA_PHASE_BACKWARD;
+}
+
+/* As measured: it makes the host slower, too, so that launches take the larger share; but no graph
+ * takes a step with reads in it. */
+static void anomaly_mode_on_a_slow_host(struct scene *s, bool cured)
+{
+    flow(s, GWA_PHASE_BACKWARD, cured ? 4 : 12.5, cured ? 4 : 50);
+    if (cured)
+        return;
+    idle(s, GWA_IDLE_SYNC, 5);
+    struct gwa_drain *d = drain(s, SYNC, 1, 151, 22.3);
+    d->phase = GWA_PHASE_BACKWARD;
+    d->waited_ms = 0.172 * s->wall_ms;
 }
 
 /* h[mask] twice in each of 8 layers. */
@@ -345,6 +366,24 @@ static void lengths(struct scene *s, bool cured)
 static void lengths_without_steps(struct scene *s, bool cured)
 {
     lengths(s, cured);
+    no_steps(s);
+}
+
+/* As measured: 20 lengths of ten steps each, one captured after the other; sections that no clock
+ * was read in come with each. Cured: one length, captured at the beginning. */
+static void lengths_one_after_another(struct scene *s, bool cured)
+{
+    flow(s, GWA_PHASE_OTHER, 5, cured ? 15 : 26);
+    s->p.other.captures = s->p.other.instantiations = cured ? 3 : 20;
+    s->p.launches.graph_launches = 180;
+    s->p.captures_span_pct = cured ? 4 : 95;
+    if (!cured) {
+        site(s, GWA_IDLE_LOAD, 8, 0.1)->api = "cudaStreamBeginCapture";
+        struct gwa_site *g = site(s, GWA_IDLE_UNKNOWN, 26, 0.1);
+        g->after = "cudaStreamWaitEvent";
+        g->before = COPY;
+        section(s, 26, 0.1, 1, "cudaDeviceSynchronize", COPY);
+    }
     no_steps(s);
 }
 
@@ -533,6 +572,7 @@ static const struct {
 } scenes[] = {
     {"items computed in the loop", input_in_the_loop, "input-cpu"},
     {"workers too slow", workers_too_slow, "input-wait"},
+    {"two workers too slow", two_workers_too_slow, "input-wait"},
     {"every fourth batch", every_fourth_batch, "input-periodic"},
     {"tokenizer in the loop", tokenizer_in_the_loop, "input-cpu"},
     {"between epochs", between_epochs, "epoch-gap"},
@@ -546,6 +586,7 @@ static const struct {
     {"nan filter", nan_filter, "sync-per-step"},
     {"reads per parameter", reads_per_parameter, "sync-storm"},
     {"anomaly mode", anomaly_mode, "sync-storm"},
+    {"anomaly mode on a slow host", anomaly_mode_on_a_slow_host, "sync-storm"},
     {"masks", masks, "shape-sync"},
     {"hooks that synchronize", hooks_that_synchronize, "device-sync"},
     {"launch blocking", launch_blocking, "blocking-mode"},
@@ -559,6 +600,7 @@ static const struct {
     {"lengths", lengths, "graph-rerecord"},
     {"lengths, ten steps each", lengths_of_ten, "graph-rerecord"},
     {"lengths, no steps", lengths_without_steps, "graph-rerecord"},
+    {"lengths, one after another", lengths_one_after_another, "graph-rerecord"},
     {"recompiles", recompiles, "compile-stall"},
     {"convolutions tried", convolutions_tried, "autotune"},
     {"kernels loaded", kernels_loaded, "module-load"},

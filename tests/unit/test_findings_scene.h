@@ -249,6 +249,7 @@ static void scene_begin(struct scene *s, double scale)
     s->p.devices_count = 1;
     s->p.apis = s->apis;
     s->p.window.wall_s = s->wall_ms / 1e3;
+    s->p.captures_span_pct = NAN;
     s->p.launches = (struct gwa_launches){.calls = 48000,
                                           .kernels = 48000,
                                           .api_us = {5, 4.5, 6, 9},

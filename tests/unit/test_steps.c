@@ -351,6 +351,27 @@ static void slow_first_steps_are_warm_up(void **state)
     done(t, s);
 }
 
+/* Every fourth step needs a kernel of its own (a new length) until the tenth: three even ones in a
+ * row do not end the warm-up, the last of those does. A quick load does not count, nor a late one.
+ */
+static void first_uses_are_warm_up(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 40; i++) {
+        train_step(t);
+        if (i % 4 == 1 && (i < 10 || i == 13 || i == 33)) {
+            now += i == 13 ? 5 : 2000;
+            fake_call(t, MAIN, now, now + 1, API_MODULE, 0);
+        }
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_int_equal(out.all, 40);
+    assert_int_equal(out.count, 30);
+    done(t, s);
+}
+
 static void saving_now_and_then_is_unusual(void **state)
 {
     (void)state;
@@ -654,6 +675,7 @@ int main(void)
         cmocka_unit_test(phases_and_recompute),
         cmocka_unit_test(what_is_alike_by_chance_is_no_recompute),
         cmocka_unit_test(slow_first_steps_are_warm_up),
+        cmocka_unit_test(first_uses_are_warm_up),
         cmocka_unit_test(saving_now_and_then_is_unusual),
         cmocka_unit_test(a_slow_step_stays_steady),
         cmocka_unit_test(an_evaluation_is_no_step),

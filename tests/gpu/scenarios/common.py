@@ -39,7 +39,7 @@ class Run:
     expected: variant -> the findings that its report must hold, the first as its verdict.
     fixed_expected: the same for the cured twin; by default nothing is required of it, except
     that it must not name the positive's verdict.
-    may_keep: the twin may still name it, with at most half the share.
+    may_keep: the twin may still name it, with at most half of its time per step.
     """
 
     def __init__(self, name, expected, fixed_expected=None, may_keep=False, forbidden=None):

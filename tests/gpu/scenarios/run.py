@@ -2,10 +2,14 @@
 """Run the scenarios under the preload, report on each, and compare with what is known.
 
     run.py [--only r01,r06-big,...] [--scale 0.5|2] [--seconds 5] [--jobs 1|2] [--bare]
+    run.py --judge FOLDER [--only ...] [--scale ...]
+
+With --judge nothing runs: the dumps of earlier runs, FOLDER/RUN/trace beside RUN.truth.json, are
+reported on again, so that rules can be replayed on all of them.
 
 A row per run. A positive is ok if its first finding is the expected one and the others that are
 expected are there too; a twin is ok if it does not name the positive's verdict (or, where it may
-stay, with at most half the share). LIBGPUWAIT and GPUWAIT name the preload and the command,
+stay, with at most half of its time per step). LIBGPUWAIT and GPUWAIT name the preload and the command,
 PYTHON the interpreter. Everything goes to build/scenario-results, and packed to $OUT. With
 --jobs 2 one scenario imports its packages or is reported on while another has the GPU.
 Exit 0 if at least 18 of the 20 groups of scripts are right both ways, 1 if not.
@@ -124,10 +128,15 @@ def run_case(case, options, results):
     case.row.update(from_truth(truth))
     if options.bare:
         return
-    reports = {}
+    report_on(case, folder, folder, truth, env)
+
+
+def report_on(case, recording, folder, truth, env):
+    """The recording below RECORDING; what the command writes goes to FOLDER."""
+    trace, reports = os.path.join(recording, "trace"), {}
     for tag, extra in (("report", ["--json", "--range", "loop"]), ("whole", ["--json"]), ("text", []), ("info", ["--json"])):
         verb = "info" if tag == "info" else "report"
-        problem = execute([COMMAND, verb, *extra, env["GPUWAIT_OUT"]], REPORT_LIMIT_S, env, folder, tag)
+        problem = execute([COMMAND, verb, *extra, trace], REPORT_LIMIT_S, env, folder, tag)
         reports[tag] = load(os.path.join(folder, tag + ".out"))
         if problem and tag in ("report", "info"):
             case.row["reason"] = problem
@@ -135,6 +144,18 @@ def run_case(case, options, results):
         case.row.update(from_report(reports["report"], truth))
     whole = main_process(reports["whole"])
     case.row["whole_verdict"] = whole.get("verdict")
+
+
+def judge_again(case, options, results):
+    recording = os.path.join(options.judge, case.label)
+    truth = load(os.path.join(recording, case.label + ".truth.json"))
+    if not truth or not os.path.isdir(os.path.join(recording, "trace")):
+        case.row["reason"] = "no recording, or no truth file"
+        return
+    folder = os.path.join(results, case.label)
+    os.makedirs(folder)
+    case.row.update(from_truth(truth))
+    report_on(case, recording, folder, truth, {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "GPUWAIT")})
 
 
 # ---- figures -----------------------------------------------------------------------
@@ -174,11 +195,17 @@ def from_report(report, truth):
         "busy": None if idle is None else round(100 - idle, 1), "verdict": process.get("verdict") or report.get("verdict"),
         "share": first.get("share_pct"), "bounds": {w.get("id"): w.get("bound_pct") for w in process.get("what_if") or []},
         "where": first.get("where"), "ids": [f.get("id") for f in findings], "shares": {f.get("id"): f.get("share_pct") for f in findings},
-        "steps": steps.get("count"), "confidence": steps.get("confidence"), "kernels": steps.get("kernels"),
+        "steps": steps.get("all"), "confidence": steps.get("confidence"), "kernels": steps.get("kernels"),
         "growth": memory.get("growth_bytes_per_step"), "peak": memory.get("peak_allocated_bytes"), "retries": memory.get("alloc_retries"),
         "idle": time_.get("idle"), "complete": (process.get("quality") or {}).get("complete"),
         "peak_ok": "peak_allocated_bytes" in truth and memory.get("peak_allocated_bytes") == truth["peak_allocated_bytes"],
     }
+
+
+def lost_ms(row, name):
+    """What a finding takes of each step: shares of steps of unlike length do not compare."""
+    share = (row.get("shares") or {}).get(name)
+    return None if share is None else share * row["step_ms"] / 100
 
 
 def judge(made):
@@ -197,12 +224,11 @@ def judge(made):
         for name in row["forbidden"]:
             if name not in ids:
                 continue
-            positive = rows.get(case.label.replace("-fixed", ""), {}).get("shares") or {}
-            mine, theirs = row["shares"].get(name), positive.get(name)
+            mine, theirs = lost_ms(row, name), lost_ms(rows.get(case.label.replace("-fixed", ""), {}), name)
             if row["may_keep"] and mine is not None and theirs and mine <= theirs / 2:
                 continue
             row["ok"] = False
-            row["reason"] = "names %s (%s %%)" % (name, mine)
+            row["reason"] = "names %s (%s %%)" % (name, row["shares"][name])
         if row["guilty"]:
             row["line_ok"] = any(g in str(row["where"]) for g in row["guilty"])
             if not row["line_ok"]:
@@ -293,19 +319,25 @@ def main():
     parser.add_argument("--seconds", type=float, default=5.0, help="length of each loop")
     parser.add_argument("--jobs", type=int, choices=(1, 2), default=1)
     parser.add_argument("--limit", type=float, default=540.0, help="start no run after so many seconds")
+    parser.add_argument("--judge", metavar="FOLDER", help="run nothing; report again on the recordings there")
     parser.add_argument("--bare", action="store_true", help="without the preload: the scripts alone")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     options = parser.parse_args()
-    results = os.path.join(BUILD, "scenario-results")
+    results = os.path.join(BUILD, "scenario-judged" if options.judge else "scenario-results")
     shutil.rmtree(results, ignore_errors=True)
     os.makedirs(results)
     made = cases(options)
     if not made:
         parser.error("--only names nothing: " + options.only)
+    if options.judge:
+        made = [c for c in made if os.path.isdir(os.path.join(options.judge, c.label))]
+        if not made:
+            parser.error("no recordings in " + options.judge)
     begun, waiting, told = time.monotonic(), queue.Queue(), threading.Lock()
     env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "GPUWAIT")}
-    problem = execute([os.environ.get("PYTHON", "python3"), "-c", FIRST % options.device], FIRST_LIMIT_S, env, results, "first")
-    print(problem or "libraries read after %d s" % (time.monotonic() - begun))
+    if not options.judge:
+        problem = execute([os.environ.get("PYTHON", "python3"), "-c", FIRST % options.device], FIRST_LIMIT_S, env, results, "first")
+        print(problem or "libraries read after %d s" % (time.monotonic() - begun))
     for case in made:
         waiting.put(case)
     print(line({key: HEADS.get(key, key) for key, _ in COLUMNS}), flush=True)
@@ -320,7 +352,7 @@ def main():
                 case.row["reason"] = "not run: out of time"
                 continue
             try:
-                run_case(case, options, results)
+                (judge_again if options.judge else run_case)(case, options, results)
             except Exception as error:  # one run's trouble is one row's  pylint: disable=broad-except
                 case.row["reason"] = "runner: %r" % error
             with told:
@@ -339,7 +371,8 @@ def main():
         f.write("\n".join(table) + "\n")
     with open(os.path.join(results, "rows.json"), "w", encoding="utf-8") as f:
         json.dump([c.row for c in made], f, indent=1)
-    pack(results, os.environ.get("OUT", os.path.join(BUILD, "scenario-pack")))
+    if not options.judge:
+        pack(results, os.environ.get("OUT", os.path.join(BUILD, "scenario-pack")))
     if options.bare:
         return 0
     scripts = {c.script for c in made if c.script != "whatif"}
