@@ -10,6 +10,7 @@
 #define REASONS_SHOWN  3
 #define REASON_PCT     1.0
 #define REMEDIES_SHOWN 3
+#define REMEDY_PCT     2.0 /* less is not told from the timeline's own error */
 #define OTHERS_SHOWN   5
 
 /* ---- verdict ----------------------------------------------------------------------------- */
@@ -66,6 +67,13 @@ static void reasons(const struct page *page, const struct gwa_device *d)
     }
 }
 
+static bool has_reasons(const struct page *page, const struct gwa_device *d)
+{
+    unsigned order[GWA_IDLE_CLASS_COUNT];
+    return isfinite(d->time.idle[0]) && idle_order(d->time.idle, false, order) &&
+           (page->all || d->time.idle[order[0]] >= REASON_PCT);
+}
+
 static void why_device(const struct page *page, const struct gwa_device *d, bool several)
 {
     const struct gwa_time *t = &d->time;
@@ -91,11 +99,11 @@ static void why_device(const struct page *page, const struct gwa_device *d, bool
     char *text = xprintf("%s %s: %s %% compute,%s %s %% copies, %s %% idle%s",
                          several ? "of" : "Of", wall, text_fixed(compute, t->compute_pct, 1),
                          communication, text_fixed(copy, t->exposed_copy_pct, 1), idle,
-                         isfinite(t->idle[0]) ? ", while the host was" : "");
+                         has_reasons(page, d) ? ", while the host was" : "");
     page_text(page, lead, text);
     free(text);
     free(communication);
-    if (isfinite(t->idle[0]))
+    if (has_reasons(page, d))
         reasons(page, d);
 }
 
@@ -133,19 +141,25 @@ static void gain(const struct page *page, const struct gwa_finding *f, bool is_v
     free(for_what);
 }
 
+static bool worth_doing(const struct page *page, const struct gwa_process *p, size_t i)
+{
+    const struct gwa_finding *f = &p->findings[i];
+    return f->remedy && (!i || page->all || !(f->bound_pct < REMEDY_PCT));
+}
+
 static void next(const struct page *page, const struct gwa_process *p)
 {
     size_t count = 0, shown;
     char lead[32];
     for (size_t i = 0; i < p->findings_count; i++)
-        count += p->findings[i].remedy != NULL;
+        count += worth_doing(page, p, i);
     if (!count)
         return;
     page_heading(page, "Next");
     shown = page_limit(page, count, REMEDIES_SHOWN);
     for (size_t i = 0, done = 0; done < shown; i++) {
         const struct gwa_finding *f = &p->findings[i];
-        if (!f->remedy)
+        if (!worth_doing(page, p, i))
             continue;
         snprintf(lead, sizeof(lead), "  %zu. ", ++done);
         page_text(page, lead, f->remedy);
@@ -157,25 +171,23 @@ static void next(const struct page *page, const struct gwa_process *p)
 
 static void others(const struct page *page, const struct gwa_process *p)
 {
-    static const struct column columns[] = {
-        {"SHARE", RIGHT, 0}, {"FINDING", LEFT, 0}, {"WHAT", LEFT, 1}};
     char n[TEXT_NUMBER];
+    int width = 0;
     if (p->findings_count < 2 || page->all) /* with --all part_findings_all() has them */
         return;
-    page_heading(page, "Also found");
+    page_heading(page, "Also found (of wall time)");
     size_t shown = page_limit(page, p->findings_count - 1, OTHERS_SHOWN);
-    struct table *t = table_new(page, columns, COLUMNS_IN(columns));
+    for (size_t i = 1; i <= shown; i++)
+        width = (int)strlen(p->findings[i].id) > width ? (int)strlen(p->findings[i].id) : width;
     for (size_t i = 1; i <= shown; i++) {
         const struct gwa_finding *f = &p->findings[i];
-        table_row(t);
-        if (isfinite(f->share_pct))
-            table_cell(t, "%s %%", text_fixed(n, f->share_pct, 1));
-        else
-            table_cell(t, "-");
-        table_cell(t, "%s", f->id);
-        table_cell(t, "%s", f->what ? f->what : "");
+        char *share = isfinite(f->share_pct) ? xprintf("%s %%", text_fixed(n, f->share_pct, 1))
+                                             : xstrdup("-");
+        char *lead = xprintf("  %7s  %-*s  ", share, width, f->id);
+        page_text(page, lead, f->what ? f->what : "(no words for it)");
+        free(lead);
+        free(share);
     }
-    table_print(t);
     page_more(page, shown, p->findings_count - 1, "findings");
 }
 

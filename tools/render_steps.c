@@ -85,14 +85,16 @@ static void rows(const struct page *page, const struct gwa_step_summary *s)
 static void found(const struct page *page, const struct gwa_step_summary *s)
 {
     char n[TEXT_NUMBER], all[TEXT_NUMBER], confidence[TEXT_NUMBER], warmup[TEXT_NUMBER];
-    char *text =
-        xprintf("%s of %s steps count%s, found by %s, confidence %s; warm-up before them: "
-                "%s.",
-                text_count(n, s->count), text_count(all, s->all),
-                s->by_token ? ", one a token" : "", s->found_by ? s->found_by : "n/a",
-                text_fixed(confidence, s->confidence, 2), text_us(warmup, s->warmup_s * 1e6));
+    char *before = s->warmup_s != 0
+                       ? xprintf("; warm-up before them: %s", text_us(warmup, s->warmup_s * 1e6))
+                       : xstrdup("");
+    char *text = xprintf("%s of %s steps count%s, found by %s, confidence %s%s.",
+                         text_count(n, s->count), text_count(all, s->all),
+                         s->by_token ? ", one a token" : "", s->found_by ? s->found_by : "n/a",
+                         text_fixed(confidence, s->confidence, 2), before);
     page_text(page, "  ", text);
     free(text);
+    free(before);
 }
 
 static void sameness(const struct page *page, const struct gwa_step_summary *s)
@@ -112,19 +114,22 @@ static void sameness(const struct page *page, const struct gwa_step_summary *s)
     free(alike);
 }
 
-static void phases(const struct page *page, const struct gwa_step_summary *s)
+/* of: GPU time, or launches where that was not measured. */
+static void phases(const struct page *page, const struct gwa_step_summary *s, const char *of)
 {
     char a[TEXT_NUMBER], b[TEXT_NUMBER], c[TEXT_NUMBER];
     if (isfinite(s->forward_pct) || isfinite(s->backward_pct)) {
-        char *text = xprintf("Forward %s %%, backward %s %%, optimizer %s %% of GPU time.",
+        char *text = xprintf("Forward %s %%, backward %s %%, optimizer %s %% of %s.",
                              text_fixed(a, s->forward_pct, 1), text_fixed(b, s->backward_pct, 1),
-                             text_fixed(c, s->optimizer_pct, 1));
+                             text_fixed(c, s->optimizer_pct, 1), of);
         page_text(page, "  ", text);
         free(text);
     }
     if (s->recompute_pct > 0) {
-        char *text = xprintf("Recomputed in backward: %s %% of GPU time, %s segments a step.",
-                             text_fixed(a, s->recompute_pct, 1), plain(b, s->recompute_segments));
+        char *text =
+            xprintf("Recomputed in backward: %s %% of %s, in %s segment%s a step.",
+                    text_fixed(a, s->recompute_pct, 1), of, plain(b, s->recompute_segments),
+                    s->recompute_segments == 1 ? "" : "s");
         page_text(page, "  ", text);
         free(text);
     }
@@ -140,7 +145,8 @@ static void unusual(const struct page *page, const struct gwa_step_summary *s)
     char n[TEXT_NUMBER], ms[TEXT_NUMBER];
     if (!(s->unusual > 0))
         return;
-    char *every = s->unusual_period ? xprintf(", every %u steps,", s->unusual_period) : xstrdup("");
+    char *every =
+        s->unusual_period > 1 ? xprintf(", every %u steps,", s->unusual_period) : xstrdup("");
     char *text = xprintf("%s of them%s did more and took %s longer.", plain(n, s->unusual), every,
                          text_us(ms, s->unusual_ms * 1e3));
     page_text(page, "  ", text);
@@ -152,6 +158,7 @@ void part_steps(const struct page *page, const struct gwa_process *p)
 {
     const struct gwa_step_summary *s = &p->steps;
     char n[TEXT_NUMBER];
+    bool timed = false;
     if (!s->count && !p->launches.calls && !p->launches.graph_launches)
         return;
     page_heading(page, "Steps");
@@ -161,7 +168,9 @@ void part_steps(const struct page *page, const struct gwa_process *p)
     }
     found(page, s);
     sameness(page, s);
-    phases(page, s);
+    for (size_t i = 0; i < p->devices_count; i++)
+        timed |= part_time_known(&p->devices[i]);
+    phases(page, s, timed ? "GPU time" : "launches");
     unusual(page, s);
     if (isfinite(s->spread_pct)) {
         char *text = xprintf("The middle half of their times spans %s %% of the median.",

@@ -100,13 +100,13 @@ void gwa_cite_reads(struct gwa_draft *f, const struct gwa_view *v, const struct 
 static const char *reading(double bytes)
 {
     if (bytes == 1)
-        return "one byte, as for if on a tensor, isnan or isinf, or the end of text";
+        return "one byte: if on a tensor, isnan or isinf, the end of a text";
     if (bytes == 2)
-        return "two bytes, as for .item() of a bf16 or fp16 value";
+        return "two bytes: .item() of a bf16 or fp16 value";
     if (bytes == 4)
-        return "four bytes, as for .item() of a loss, norm or scale";
+        return "four bytes: .item() of a loss, norm or scale";
     if (bytes == 8)
-        return "eight bytes, as for .item() of an integer";
+        return "eight bytes: .item() of an integer";
     return NULL;
 }
 
@@ -248,7 +248,12 @@ static void launch_remedy(const struct gwa_view *v, struct gwa_draft *f, unsigne
     if (phase == GWA_PHASE_OPTIMIZER)
         REMEDY("Most of it is the optimizer: AdamW(fused=True), or foreach=True, instead of a loop "
                "over parameters. ");
-    if (s->count && s->identical)
+    if (s->count && s->identical && s->syncs.median > 0)
+        REMEDY("Steps are identical, so one CUDA graph can replay what lies between their waits "
+               "for the GPU (%s a step; with none, all of it): "
+               "torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph. ",
+               COUNT(s->syncs.median));
+    else if (s->count && s->identical)
         REMEDY("Steps are identical, so one CUDA graph can replay them: "
                "torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph. ");
     else
@@ -329,7 +334,8 @@ bool gwa_rule_SMALL_BATCH(const struct gwa_view *v, struct gwa_draft *f)
     double below = v->d->small.below_sms.busy_pct;
     char many[GWA_NUMBER + 16];
     bool waits = pct >= GWA_MATERIAL_PCT && v->work_pct<GWA_HEALTHY_PCT, hollow = below> 50;
-    if (!(m->batch_multiplier >= ROOM) || (!waits && !hollow))
+    bool fills_up = m->growth_bytes_per_step > 0 && !v->p->steps.by_token;
+    if (!(m->batch_multiplier >= ROOM) || (!waits && !hollow) || fills_up)
         return false;
     multiplier_text(many, m->batch_multiplier);
     WHAT("Memory has room for %s times the batch (%s free of %s)", many,
@@ -363,10 +369,11 @@ bool gwa_rule_RECOMPUTE(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_device_memory *m = &v->d->memory;
     if (!(s->recompute_pct >= RECOMPUTED))
         return false;
-    WHAT("%s of %s repeats forward work during backward (activation checkpointing)",
-         PCT(s->recompute_pct), v->timed ? "GPU time" : "launches");
+    WHAT("%s of %s forward work during backward (activation checkpointing)", PCT(s->recompute_pct),
+         v->timed ? "GPU time repeats" : "launches repeat");
     if (s->recompute_segments > 0)
-        WHAT(", in %s segments a step", COUNT(s->recompute_segments));
+        WHAT(", in %s segment%s a step", COUNT(s->recompute_segments),
+             s->recompute_segments == 1 ? "" : "s");
     WHAT(".");
     if (m->headroom_bytes > 0 && m->activation_bytes > 0 && m->headroom_bytes > m->activation_bytes)
         REMEDY("Memory has room (%s): checkpoint fewer blocks, every second one for a start, with "

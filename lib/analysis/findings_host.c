@@ -1,6 +1,7 @@
 /* Findings on what the host did while the device was idle: sections outside CUDA, loading,
  * capturing, saving. */
 #include "findings_internal.h"
+#include "small.h"
 
 #include <math.h>
 
@@ -25,6 +26,15 @@ static double other_cores(const struct gwa_claim *c)
     return c->core_of_ms > 0 ? c->core_ms / c->core_of_ms : NAN;
 }
 
+static const char *const words_launch[] = {"LaunchKernel", NULL};
+static const char *const words_capture[] = {"Capture", "Instantiate", NULL};
+
+/* Which of the launch calls it is depends on the library, and tells nobody anything. */
+static const char *call_text(const char *api)
+{
+    return gwa_named(api, words_launch) ? "a kernel launch" : api;
+}
+
 static void place(struct gwa_draft *f, const struct gwa_site *s)
 {
     const char *phase = gwa_phase_text(s->phase);
@@ -38,10 +48,12 @@ static void place(struct gwa_draft *f, const struct gwa_site *s)
         WHERE("%s", phase);
     if (s->api)
         WHERE("%sinside %s", phase ? ", " : "", s->api);
+    else if (gwa_named(s->after, words_launch) && gwa_named(s->before, words_launch))
+        WHERE("%sbetween two kernel launches", phase ? ", " : "");
     else if (s->after && s->before)
-        WHERE("%sbetween %s and %s", phase ? ", " : "", s->after, s->before);
+        WHERE("%sbetween %s and %s", phase ? ", " : "", call_text(s->after), call_text(s->before));
     else if (s->before)
-        WHERE("%sbefore %s", phase ? ", " : "", s->before);
+        WHERE("%sbefore %s", phase ? ", " : "", call_text(s->before));
 }
 
 void gwa_cite_claim(struct gwa_draft *f, const struct gwa_view *v, const struct gwa_claim *c)
@@ -151,6 +163,20 @@ bool gwa_rule_COMPILE_STALL(const struct gwa_view *v, struct gwa_draft *f)
     return true;
 }
 
+/* The captures themselves, rather than what was longest beside them. */
+static void place_of_captures(struct gwa_draft *f, const struct gwa_device *d)
+{
+    const struct gwa_site *most = NULL;
+    for (size_t i = 0; i < d->sites_count; i++) {
+        const struct gwa_site *s = &d->sites[i];
+        if (s->class == GWA_IDLE_LOAD && gwa_named(s->api, words_capture) &&
+            (!most || (s->python && !most->python)))
+            most = s;
+    }
+    if (most)
+        place(f, most);
+}
+
 bool gwa_rule_GRAPH_RERECORD(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_claim *c = &v->claims[GWA_FIND_GRAPH_RERECORD];
@@ -160,6 +186,7 @@ bool gwa_rule_GRAPH_RERECORD(const struct gwa_view *v, struct gwa_draft *f)
     WHAT("%llu graphs were captured for %llu replays", (unsigned long long)o->captures,
          (unsigned long long)v->p->launches.graph_launches);
     if (c->top) {
+        place_of_captures(f, v->d);
         WHAT("; capturing and what belongs to it left the GPU idle %s of the time", PCT(c->pct));
         gwa_cite_claim(f, v, c);
     }
@@ -296,6 +323,11 @@ bool gwa_rule_UNKNOWN_HOST_GAP(const struct gwa_view *v, struct gwa_draft *f)
     else if (cpu_share(c) <= 0.5)
         WHAT(", waiting");
     WHAT(".");
+    if (!c->top->python)
+        REMEDY(
+            "No line of Python was seen there: mark parts of the loop with "
+            "torch.cuda.nvtx.range_push() and report on one range at a time. Garbage collection, "
+            "Python loops over many objects and file access are usual.");
     if (c->top->before_h2d)
         WHAT(" It ends with a copy to the GPU, as loading input does.");
     gwa_cite_claim(f, v, c);
