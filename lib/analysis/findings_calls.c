@@ -158,12 +158,18 @@ bool gwa_rule_SYNC_PER_STEP(const struct gwa_view *v, struct gwa_draft *f)
     return true;
 }
 
+#define IN_BACKWARD 0.9
+
 bool gwa_rule_SYNC_STORM(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_reads *r = &v->reads[GWA_FIND_SYNC_PER_STEP];
     if (!r->top || storm_level(v, r) < 1 || !(r->pct >= GWA_MENTION_PCT))
         return false;
     say_reads(f, v, r);
+    if (r->in_backward >= IN_BACKWARD * r->count)
+        REMEDY("The reads are in backward, where a training loop has none of its own: switch off "
+               "torch.autograd.set_detect_anomaly(True), or take .item() and if on a tensor out of "
+               "hooks and of your own autograd functions.");
     gwa_cite_reads(f, v, r);
     gwa_evidence(f, "in_backward_pct", r->count > 0 ? 100 * r->in_backward / r->count : NAN);
     return true;
@@ -188,7 +194,8 @@ bool gwa_rule_SHAPE_SYNC(const struct gwa_view *v, struct gwa_draft *f)
 bool gwa_rule_DEVICE_SYNC(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_reads *r = &v->reads[GWA_FIND_DEVICE_SYNC];
-    bool often = v->stepped ? r->per_step >= GWA_EVERY_STEP : r->count >= 3;
+    bool often =
+        v->stepped ? r->per_step >= GWA_EVERY_STEP : r->count >= 3 && r->pct >= GWA_MENTION_PCT;
     if (!r->top || !often)
         return false;
     WHAT("The host waits until the whole GPU is done (%s), ", r->top->api);

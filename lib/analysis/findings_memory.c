@@ -37,13 +37,20 @@ bool gwa_rule_ALLOC_RETRY(const struct gwa_view *v, struct gwa_draft *f)
     return true;
 }
 
+/* Memory is allocated for what is kept, and none is given back. A generation loop's cache grows by
+ * design. */
+static bool grows(const struct gwa_view *v)
+{
+    return v->d->memory.growth_bytes_per_step > 0 && !v->p->steps.by_token && !v->churning;
+}
+
 /* No run is longer; a smaller leak ends none. */
 #define STEPS_MOST 1e6
 
 bool gwa_rule_MEM_GROWTH(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_device_memory *m = &v->d->memory;
-    /* a generation loop's cache grows by design */
+    double idle = v->claims[GWA_FIND_ALLOC_CHURN].pct;
     if (!(m->growth_bytes_per_step > 0) || v->p->steps.by_token)
         return false;
     WHAT("Memory that is held between steps grows by %s in each step",
@@ -53,6 +60,10 @@ bool gwa_rule_MEM_GROWTH(const struct gwa_view *v, struct gwa_draft *f)
     WHAT(".");
     if (!(m->steps_to_full <= STEPS_MOST))
         f->rank = GWA_RANK_HINT;
+    if (grows(v) && idle >= GWA_MENTION_PCT) {
+        WHAT(" Allocating it left the GPU idle %s of the time.", PCT(idle));
+        f->f.share_pct = f->f.bound_pct = idle;
+    }
     gwa_evidence(f, "growth_bytes_per_step", m->growth_bytes_per_step);
     gwa_evidence(f, "steps_to_full", m->steps_to_full);
     gwa_evidence(f, "baseline_bytes", m->baseline_bytes >= 0 ? (double)m->baseline_bytes : NAN);
@@ -81,7 +92,7 @@ bool gwa_rule_ALLOC_CHURN(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_claim *c = &v->claims[GWA_FIND_ALLOC_CHURN];
     const struct gwa_device_memory *m = &v->d->memory;
-    if (m->retries >= RETRIES) /* then it is what retries do */
+    if (m->retries >= RETRIES || grows(v)) /* then it is what retries do, or what is kept */
         return false;
     if (!(v->churning && m->allocs_per_step >= GWA_EVERY_STEP) && !(c->pct >= GWA_MENTION_PCT))
         return false;
