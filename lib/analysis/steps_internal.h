@@ -45,8 +45,6 @@ struct gwa_token {
     uint8_t waits;   /* a blocking call follows before the next token, or it is one */
 };
 
-#define GWA_LOADS_MOST 65536u /* beyond, the loop has long begun */
-
 /* How many tokens a rule can look back. */
 #define GWA_STEPS_RING  65536u
 #define GWA_MARKER_MAX  16u
@@ -54,6 +52,7 @@ struct gwa_token {
 #define GWA_LEARN_MOST  131072u
 #define GWA_TAIL_MAX    8u
 #define GWA_FIRST_MAX   4u
+#define GWA_LOADS_MOST  65536u /* module loads; beyond, the loop has long begun */
 
 /* A small set of symbols. */
 #define GWA_SET_SIZE 4096u
