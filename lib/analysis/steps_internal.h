@@ -88,10 +88,11 @@ struct gwa_rule {
     float confidence; /* 0 .. 1 */
     bool by_token;
     struct gwa_sketch sketch; /* of a GWA_RULE_LOOP */
-    /* GWA_RULE_LOOP: these symbols in a row; the step began `back` tokens before the first */
+    /* GWA_RULE_LOOP: these symbols in a row; the step began `back` tokens before the first, or
+     * begins `ahead` of them after it */
     uint32_t marker[GWA_MARKER_MAX];
     unsigned marker_count;
-    uint32_t back;
+    uint32_t back, ahead;
     uint32_t skip;  /* tokens before the loop begins */
     uint32_t every; /* so many of them are one step */
     /* GWA_RULE_TRAIN: between two backward passes, after the last symbol of `end`. */
@@ -164,7 +165,7 @@ struct gwa_matcher {
     uint64_t index;        /* of the next token */
     uint64_t hash, weight; /* of all before */
     struct gwa_mark *ring; /* the last tokens, by index */
-    bool open;             /* a step is */
+    bool open, pending;    /* a step is; the next token begins one */
     uint32_t turn;         /* markers so far, of `every` */
     struct gwa_before from;
     int64_t usual_end; /* entry of the token after `length` ones; INT64_MAX: not yet */

@@ -183,6 +183,88 @@ static void mark(const struct loops *l, const struct level *v, size_t offset, st
         }
 }
 
+/* ---- turns of several steps ------------------------------------------------------------------ */
+
+#define RUNS_MOST 512u
+
+/* A usual turn as runs of the same symbol: where each begins. */
+struct symbols {
+    uint32_t sym[RUNS_MOST], at[RUNS_MOST];
+    uint32_t count;
+};
+
+static bool runs_of(const struct loops *l, const struct level *v, struct symbols *out)
+{
+    const struct gwa_token *tokens = l->tokens + v->usual;
+    out->count = 0;
+    for (uint32_t i = 0; i < v->period; i++) {
+        if (tokens[i].sym == tokens[i ? i - 1 : v->period - 1].sym)
+            continue;
+        if (out->count == RUNS_MOST)
+            return false;
+        out->sym[out->count] = tokens[i].sym;
+        out->at[out->count++] = i;
+    }
+    return true;
+}
+
+/* How many runs recur, over and over; 0: none. */
+static uint32_t recurring(const struct symbols *r)
+{
+    for (uint32_t part = 2; part <= r->count / 2; part++) {
+        bool is = r->count % part == 0;
+        for (uint32_t i = part; i < r->count && is; i++)
+            is = r->sym[i] == r->sym[i - part];
+        if (is)
+            return part;
+    }
+    return 0;
+}
+
+static bool once_in_part(const struct symbols *r, uint32_t part, uint32_t sym)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < part; i++)
+        n += r->sym[i] == sym;
+    return n == 1;
+}
+
+/* Turns whose parts are alike but for how often something is done in a row are that many steps.
+ * One begins after what comes once in each, there where the host had most to do before. */
+static void split(struct loops *l, const struct level *v, struct gwa_rule *out)
+{
+    struct symbols r;
+    if (v->host || v->replays || v->same < 0.7 || !runs_of(l, v, &r))
+        return;
+    uint32_t part = recurring(&r), parts = part ? r.count / part : 0, best = part;
+    int64_t most = -1;
+    for (uint32_t i = 0; i < part; i++) {
+        uint32_t before = i ? i - 1 : r.count - 1;
+        int64_t gap = 0;
+        bool single = true;
+        for (uint32_t k = 0; k < parts; k++) {
+            uint32_t end = r.at[i + k * part], from = r.at[(before + k * part) % r.count];
+            single &= (end + v->period - from) % v->period == 1;
+            gap += gap_before(l, v, end);
+        }
+        if (gap > most && single && once_in_part(&r, part, r.sym[before])) {
+            most = gap;
+            best = i;
+        }
+    }
+    if (best == part)
+        return;
+    out->marker[0] = r.sym[best ? best - 1 : r.count - 1];
+    out->marker_count = out->ahead = 1;
+    out->back = 0;
+    out->skip = gwa_level_turns(l, v)[0];
+    out->length = v->period / parts;
+    out->weight = (uint32_t)(v->weight / parts);
+}
+
+/* ---- the rule ----------------------------------------------------------------------------------
+ */
+
 static struct gwa_sketch sketch_of(const struct loops *l, const struct level *v, uint32_t every)
 {
     struct gwa_sketch out = {.weight = (uint32_t)v->weight * every};
@@ -245,6 +327,8 @@ int gwa_steps_learn_loop(const struct gwa_token *tokens, size_t count, bool last
             out->sketch = sketch_of(&l, v, out->every);
             out->length = v->period * out->every;
             out->weight = (uint32_t)v->weight * out->every;
+            if (out->every == 1)
+                split(&l, v, out);
             if (v->turns < SIZES_VARY && v->same < 0.7 && v->kin < 0.9)
                 doubt = 0.5;
             out->confidence = (float)doubt * (float)((v->host      ? 0.9

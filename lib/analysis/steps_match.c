@@ -22,7 +22,7 @@ void gwa_match_begin(struct gwa_matcher *m, const struct gwa_rule *rule)
     m->rule = *rule;
     m->index = m->hash = m->weight = 0;
     m->turn = 0;
-    m->open = m->after_backward = false;
+    m->open = m->pending = m->after_backward = false;
     m->usual_end = INT64_MAX;
     m->backwards_without = 0;
     m->most_backwards = 1;
@@ -202,11 +202,12 @@ static int marker(struct gwa_steps *s)
             return 0;
     if (m->turn++ % r->every)
         return 0;
-    uint64_t first = m->index + 1 - n;
+    uint64_t first = m->index + 1 - n + r->ahead;
     uint64_t begin = first > r->back ? first - r->back : 0;
     if (m->open && begin <= m->from.index)
         return 0;
-    return begin_at(s, begin);
+    m->pending = begin > m->index;
+    return m->pending ? 0 : begin_at(s, begin);
 }
 
 /* ---- any token
@@ -224,6 +225,12 @@ int gwa_match_token(struct gwa_steps *s, const struct gwa_token *t)
         (struct gwa_mark){.t0 = t->t0, .before = gwa_match_now(m), .sym = t->sym};
     if (m->open && m->index == m->from.index + r->length)
         m->usual_end = t->t0;
+    if (m->pending) {
+        m->pending = false;
+        rc = begin_at(s, m->index);
+    }
+    if (rc)
+        return rc;
     if (r->kind == GWA_RULE_LOOP) {
         if (t->sym == r->marker[r->marker_count - 1])
             rc = marker(s);
