@@ -89,11 +89,12 @@ static int asked(struct gwa_steps *s, const struct gwt_event *e, const struct gw
     else if (s->kernel && token->sym && e->kind == GWT_LAUNCH)
         rc = wanted_kernel(s, e->arg, &is);
     if (!rc && is)
-        rc = gwa_steps_begin(s, e->t0_ns, m->index, m->hash);
+        rc = gwa_steps_begin(s, e->t0_ns, gwa_match_now(m));
     if (!rc && token->sym) {
         if (e->t1_ns > m->last)
             m->last = e->t1_ns;
         m->hash = gwa_poly_add(m->hash, token->sym);
+        m->weight += gwa_token_weight(token);
         m->index++;
         if (token->sym == GWA_BACKWARD && m->open) {
             struct gwa_found *f = &s->found[s->found_count - 1];
@@ -122,7 +123,7 @@ static int keep(struct gwa_steps *s, const struct gwa_token *t)
 static bool lost(const struct gwa_steps *s, const struct gwa_token *t)
 {
     const struct gwa_matcher *m = &s->match;
-    size_t most = 8 * (size_t)m->rule.length;
+    size_t most = 8 * (size_t)(m->rule.kind == GWA_RULE_LOOP ? m->rule.weight : m->rule.length);
     if (m->rule.kind == GWA_RULE_TRAIN)
         return m->backwards_without > 4 * m->most_backwards + 4 ||
                m->index - m->run_index > (most > 1024 ? most : 1024);
@@ -230,7 +231,7 @@ int gwa_steps_event(struct gwa_steps *s, const struct gwt_event *e)
         return 0;
     }
     s->in_backward = t.sym == GWA_BACKWARD;
-    s->seen++;
+    s->seen += gwa_token_weight(&t);
     return next_token(s, &t);
 }
 

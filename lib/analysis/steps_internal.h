@@ -1,8 +1,9 @@
 /* How steps are found, in pieces.
  *
- * steps_tokens.c turns submissions into tokens, steps_learn.c, steps_train.c and steps_loop.c
- * learn a rule from the first of them, steps_match.c applies it to all, steps_kinds.c tells
- * warm-up from steady steps, steps_place.c is the second pass, steps_summary.c the figures.
+ * steps_tokens.c turns submissions into tokens, steps_learn.c, steps_train.c, steps_loop.c,
+ * steps_levels.c and steps_runs.c learn a rule from the first of them, steps_match.c applies it to
+ * all, steps_kinds.c tells warm-up from steady steps, steps_place.c is the second pass,
+ * steps_summary.c the figures.
  *
  * A token is one submission of the thread that drives the loop: a kernel's name, a graph, a
  * copy's direction; shapes are left out, so that a loop is the same loop whatever its sizes.
@@ -40,10 +41,16 @@ struct gwa_token {
     int64_t t0;
     int64_t end; /* return; of a backward pass, that of its last submission */
     uint32_t sym;
-    uint32_t shape;  /* signature of a launch */
+    uint32_t shape;  /* signature of a launch, kernels of a graph */
     uint16_t thread; /* index of the submitting thread, 0xffff: beyond */
     uint8_t waits;   /* a blocking call follows before the next token, or it is one */
 };
+
+/* Kernels that a token submits, and at least 1: a replay is as much work as what was captured. */
+static inline uint32_t gwa_token_weight(const struct gwa_token *t)
+{
+    return GWA_SYM_KIND(t->sym) == GWA_SYM_GRAPH && t->shape ? t->shape : 1;
+}
 
 /* How many tokens a rule can look back. */
 #define GWA_STEPS_RING  65536u
@@ -65,17 +72,29 @@ void gwa_symset_add(struct gwa_symset *set, uint32_t sym);
 
 enum gwa_rule_kind { GWA_RULE_NONE, GWA_RULE_TRAIN, GWA_RULE_LOOP };
 
+/* What a usual step holds: the least of its runs of two symbols under so many hashes. As many of
+ * them are the same as the steps share runs. */
+#define GWA_SKETCH 16u
+struct gwa_sketch {
+    uint32_t least[GWA_SKETCH];
+    uint32_t weight; /* of the step; 0: not known */
+};
+
 /* How the beginning of a step is known when it comes. */
 struct gwa_rule {
     enum gwa_rule_kind kind;
     uint32_t driver;  /* thread id */
     uint32_t length;  /* tokens of a usual step */
+    uint32_t weight;  /* and theirs */
     float confidence; /* 0 .. 1 */
     bool by_token;
-    /* GWA_RULE_LOOP: these symbols in a row; the step began `back` tokens before the first */
+    struct gwa_sketch sketch; /* of a GWA_RULE_LOOP */
+    /* GWA_RULE_LOOP: these symbols in a row; the step began `back` tokens before the first, or
+     * begins `ahead` of them after it */
     uint32_t marker[GWA_MARKER_MAX];
     unsigned marker_count;
-    uint32_t back;
+    uint32_t back, ahead;
+    uint32_t skip;  /* tokens before the loop begins */
     uint32_t every; /* so many of them are one step */
     /* GWA_RULE_TRAIN: between two backward passes, after the last symbol of `end`. */
     struct gwa_symset end;
@@ -93,7 +112,7 @@ struct gwa_found {
     int64_t from, to;
     int64_t backward_end; /* return of the last submission of the last backward pass */
     uint64_t hash;        /* of the driving thread's symbols, in order */
-    uint32_t tokens;
+    uint32_t weight;      /* and of its tokens */
     uint16_t backwards;
     uint8_t kind;
     uint8_t loop; /* which loop it belongs to */
@@ -130,9 +149,14 @@ struct gwa_step_row {
     uint32_t recompute_launches, segments;
 };
 
+/* What came before a token: how many, their hash, a polynomial, and their weight. */
+struct gwa_before {
+    uint64_t index, hash, weight;
+};
+
 struct gwa_mark {
     int64_t t0;
-    uint64_t hash; /* of all tokens before */
+    struct gwa_before before;
     uint32_t sym;
 };
 
@@ -140,11 +164,11 @@ struct gwa_matcher {
     struct gwa_rule rule;
     uint8_t loop;
     uint64_t index;        /* of the next token */
-    uint64_t hash;         /* of all before, a polynomial */
+    uint64_t hash, weight; /* of all before */
     struct gwa_mark *ring; /* the last tokens, by index */
-    bool open;             /* a step is */
+    bool open, pending;    /* a step is; the next token begins one */
     uint32_t turn;         /* markers so far, of `every` */
-    uint64_t from_index, from_hash;
+    struct gwa_before from;
     int64_t usual_end; /* entry of the token after `length` ones; INT64_MAX: not yet */
     int64_t last;      /* return of the last event of the loop */
     /* since the last backward pass */
@@ -184,13 +208,16 @@ struct gwa_steps {
     size_t attempt; /* tokens at which to try to learn */
     uint64_t skip;  /* tokens to pass over: nothing recurred so far */
     uint64_t skipped;
-    uint64_t seen; /* tokens in all */
+    uint64_t seen; /* weight of all tokens */
     bool in_backward;
     int64_t *loads; /* when modules were loaded, in time order but for ties among threads */
     size_t loads_count, loads_room;
     struct gwa_matcher match;
-    float confidences[UINT8_MAX + 1]; /* of the rules, by loop */
-    bool by_tokens[UINT8_MAX + 1];
+    struct gwa_loop {
+        float confidence;
+        bool by_token;
+        struct gwa_sketch sketch;
+    } loops[UINT8_MAX + 1]; /* of the rules, by loop */
     struct gwa_found *found;
     size_t found_count, found_room;
     /* overrides */
@@ -214,6 +241,8 @@ struct gwa_steps {
 /* steps_tokens.c: post: 0 and out->sym 0 where e is none, or -ENOMEM. */
 int gwa_steps_token(struct gwa_steps *s, const struct gwt_event *e, struct gwa_token *out);
 int gwa_steps_launch_sym(struct gwa_steps *s, uint32_t signature, uint32_t *out);
+/* Kernels that one launch of a graph runs; 0: not known. */
+int gwa_steps_graph_kernels(struct gwa_steps *s, uint32_t id, uint32_t *out);
 /* post: 0 and *out, NULL for an id that is not believed, or -ENOMEM. */
 int gwa_steps_thread(struct gwa_steps *s, uint32_t id, struct gwa_steps_thread **out);
 
@@ -232,8 +261,12 @@ void gwa_match_begin(struct gwa_matcher *m, const struct gwa_rule *rule);
 int gwa_match_token(struct gwa_steps *s, const struct gwa_token *t);
 /* The loop is over: its last step ends. */
 void gwa_match_end(struct gwa_steps *s);
-/* A step begins here, at token `index` whose polynomial before is `hash`. */
-int gwa_steps_begin(struct gwa_steps *s, int64_t t, uint64_t index, uint64_t hash);
+/* A step begins at the token that comes after `at`. */
+int gwa_steps_begin(struct gwa_steps *s, int64_t t, struct gwa_before at);
+static inline struct gwa_before gwa_match_now(const struct gwa_matcher *m)
+{
+    return (struct gwa_before){.index = m->index, .hash = m->hash, .weight = m->weight};
+}
 
 /* steps_kinds.c: from `found` to `list`. */
 int gwa_steps_kinds(struct gwa_steps *s);

@@ -41,6 +41,31 @@ static unsigned main_loop(const struct loop_size loops[UINT8_MAX + 1])
     return !loops[best].trains && (only_warm || loops[best].ns > 2 * train.ns) ? best : first;
 }
 
+/* One that was interrupted, and found again. */
+static bool same_loop(const struct gwa_sketch *a, const struct gwa_sketch *b)
+{
+    unsigned same = 0;
+    if (!a->weight || !b->weight || abs((int)(a->weight - b->weight)) > (int)(a->weight / 10))
+        return false;
+    for (unsigned k = 0; k < GWA_SKETCH; k++)
+        same += a->least[k] == b->least[k];
+    return same * 4 >= GWA_SKETCH * 3;
+}
+
+/* Each becomes the first that is the same. */
+static void join_loops(struct gwa_steps *s)
+{
+    uint8_t same[UINT8_MAX + 1];
+    for (unsigned i = 0; i <= UINT8_MAX; i++) {
+        unsigned j = 0;
+        while (j < i && !same_loop(&s->loops[j].sketch, &s->loops[i].sketch))
+            j++;
+        same[i] = (uint8_t)j;
+    }
+    for (size_t i = 0; i < s->found_count; i++)
+        s->found[i].loop = same[s->found[i].loop];
+}
+
 /* Steps of other loops become one piece of other work each time. */
 static void keep_one_loop(struct gwa_steps *s)
 {
@@ -53,8 +78,8 @@ static void keep_one_loop(struct gwa_steps *s)
         l->trains |= f->backwards > 0;
     }
     unsigned best = main_loop(loops);
-    s->confidence = s->confidences[best];
-    s->by_token = s->by_tokens[best];
+    s->confidence = s->loops[best].confidence;
+    s->by_token = s->loops[best].by_token;
     size_t n = 0;
     for (size_t i = 0; i < s->found_count; i++) {
         struct gwa_found *f = &s->found[i];
@@ -71,23 +96,25 @@ static void keep_one_loop(struct gwa_steps *s)
 }
 
 /* A piece far smaller than a step is no step, but the end of the one before: a call of generate()
- * ends with a token's half, for instance. */
-static void join_pieces(struct gwa_steps *s, uint32_t tokens)
+ * ends with a token's half, for instance. One that follows no step is none either. */
+static void join_pieces(struct gwa_steps *s, uint32_t weight)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->found_count; i++) {
         struct gwa_found *f = &s->found[i];
         struct gwa_found *before = n ? &s->found[n - 1] : NULL;
-        bool piece = f->kind != GWA_STEP_OTHER && f->tokens < tokens / 3;
+        bool piece = f->kind != GWA_STEP_OTHER && f->weight < weight / 3;
         if (piece && before && before->kind != GWA_STEP_OTHER && before->to == f->from) {
             before->to = f->to;
-            before->tokens += f->tokens;
+            before->weight += f->weight;
             before->hash = gwa_mix(before->hash + gwa_mix(f->hash));
             before->backwards += f->backwards;
             if (f->backward_end > before->backward_end)
                 before->backward_end = f->backward_end;
             continue;
         }
+        if (piece)
+            f->kind = GWA_STEP_OTHER;
         s->found[n++] = *f;
     }
     s->found_count = n;
@@ -98,7 +125,7 @@ static void join_pieces(struct gwa_steps *s, uint32_t tokens)
 
 struct usual {
     int64_t ns;
-    uint32_t tokens; /* median */
+    uint32_t weight; /* median */
     uint64_t hash;   /* the most frequent */
     double share;    /* of steps with that hash */
     bool backwards;
@@ -119,9 +146,9 @@ static int find_usual(const struct gwa_steps *s, struct usual *out)
     n = 0;
     for (size_t i = 0; i < s->found_count; i++)
         if (s->found[i].kind != GWA_STEP_OTHER)
-            a[n++] = s->found[i].tokens;
+            a[n++] = s->found[i].weight;
     qsort(a, n, sizeof(*a), by_int64);
-    out->tokens = n ? (uint32_t)a[n / 2] : 0;
+    out->weight = n ? (uint32_t)a[n / 2] : 0;
     n = 0;
     for (size_t i = 0; i < s->found_count; i++)
         if (s->found[i].kind != GWA_STEP_OTHER)
@@ -190,8 +217,8 @@ static size_t warm_up(const struct gwa_steps *s, const struct usual *u)
 static bool unusual(const struct gwa_found *f, const struct usual *u)
 {
     if (u->share >= 0.5)
-        return f->hash != u->hash && f->tokens > u->tokens;
-    return f->tokens > u->tokens + u->tokens / 2;
+        return f->hash != u->hash && f->weight > u->weight;
+    return f->weight > u->weight + u->weight / 2;
 }
 
 /* Steps of about the usual size are what makes the division believable. */
@@ -206,8 +233,8 @@ static float confidence(const struct gwa_steps *s, const struct usual *u)
         if (f->kind == GWA_STEP_OTHER)
             continue;
         n++;
-        covered += f->tokens;
-        near += f->hash == u->hash || fabs((double)f->tokens - u->tokens) <= 0.15 * u->tokens + 2;
+        covered += f->weight;
+        near += f->hash == u->hash || fabs((double)f->weight - u->weight) <= 0.15 * u->weight + 2;
     }
     if (s->range || s->kernel)
         return 1;
@@ -222,10 +249,11 @@ static float confidence(const struct gwa_steps *s, const struct usual *u)
 int gwa_steps_kinds(struct gwa_steps *s)
 {
     struct usual u = {0};
+    join_loops(s);
     keep_one_loop(s);
     int rc = find_usual(s, &u);
     if (!rc && !s->range && !s->kernel) {
-        join_pieces(s, u.tokens);
+        join_pieces(s, u.weight);
         rc = find_usual(s, &u);
     }
     if (rc)

@@ -38,6 +38,18 @@ static bool chooses(const struct gwa_steps *s, const struct gwa_token *tokens, s
     return found;
 }
 
+static bool backward_goes_on(const struct gwa_token *tokens, size_t count)
+{
+    unsigned passes = 0;
+    bool late = false;
+    for (size_t i = 0; i < count; i++)
+        if (tokens[i].sym == GWA_BACKWARD) {
+            passes++;
+            late = i >= count / 2;
+        }
+    return passes > 1 && late;
+}
+
 int gwa_steps_learn(struct gwa_steps *s, bool last, struct gwa_rule *out)
 {
     uint16_t driver = driver_of(s);
@@ -55,7 +67,8 @@ int gwa_steps_learn(struct gwa_steps *s, bool last, struct gwa_rule *out)
                 tokens[count++] = s->tokens[i];
     bool most = last || s->attempt >= GWA_LEARN_MOST;
     rc = gwa_steps_learn_train(s, tokens, count, most, out);
-    if (!rc && out->kind == GWA_RULE_NONE)
+    /* What recurs between two backward passes is a part of a step. */
+    if (!rc && out->kind == GWA_RULE_NONE && (most || !backward_goes_on(tokens, count)))
         rc = gwa_steps_learn_loop(tokens, count, most, out);
     if (out->kind == GWA_RULE_LOOP)
         out->by_token = chooses(s, tokens, count);

@@ -1,192 +1,19 @@
 /* A loop without backward passes: what recurs, and at which level.
  *
  * Symbols, and runs of 2, 4, 8 and 16 of them, that recur at even distances mark levels: the
- * layers of a network, its forward passes, the calls that make many of them. A step is the
- * smallest level in which the host takes part, by a copy or a blocking call; where it takes
- * part in none, the largest. A level whose longer turns are the usual one plus something
+ * layers of a network, its forward passes, the calls that make many of them. Distances are in
+ * kernels, those of a replayed graph included. A step is the smallest level in which the host
+ * takes part, by a copy or a blocking call, or which launches the same graph in each turn; where
+ * there is none, the largest. A level whose longer turns are the usual one plus something
  * fetched from the host is a part of the next (layers that read a number each).
  */
 #include "steps_loop.h"
 
-#define TURNS_LEAST  4u
+#include <string.h>
+
 #define SIZES_VARY   32u /* turns, if no two need be the same */
 #define UNSEEN_LEAST 8u  /* tokens of a step that the host takes no part in */
 #define WEIGHED      64u /* turns that are looked at for the gaps of a level */
-
-/* ---- levels ---------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* The median of at most so many distances, evenly chosen. */
-#define MEDIAN_OF 65u
-
-static uint32_t median_distance(const uint32_t *where, uint32_t turns)
-{
-    uint64_t some[MEDIAN_OF];
-    uint32_t n = 0;
-    double stride = turns > MEDIAN_OF ? (double)turns / MEDIAN_OF : 1;
-    for (double at = 0; n < MEDIAN_OF && at < turns; at += stride, n++)
-        some[n] = where[(uint32_t)at + 1] - where[(uint32_t)at];
-    qsort(some, n, sizeof(*some), by_value);
-    return (uint32_t)some[n / 2];
-}
-
-/* post: false where its distances are not even. */
-static bool measure(const struct loops *l, unsigned k, uint32_t id, struct level *out)
-{
-    const uint32_t *where = l->where[k] + l->start[k][id];
-    uint32_t turns = l->start[k][id + 1] - l->start[k][id];
-    if (turns <= TURNS_LEAST)
-        return false;
-    turns--;
-    uint32_t period = median_distance(where, turns), even = 0;
-    uint64_t tokens = 0;
-    for (uint32_t i = 0; i < turns; i++) {
-        uint32_t d = where[i + 1] - where[i];
-        bool is = d >= period - period / 4 && d <= period + period / 3;
-        even += is;
-        tokens += is ? d : 0;
-    }
-    size_t span = where[turns] - where[0];
-    *out = (struct level){.length = k,
-                          .id = id,
-                          .turns = turns,
-                          .period = period,
-                          .even = (double)tokens / (double)span,
-                          .span = span};
-    return even * 10 >= turns * 7 && out->even >= 0.6;
-}
-
-static bool alike(uint32_t a, uint32_t b)
-{
-    uint32_t d = a > b ? a - b : b - a;
-    return d <= 2 || d * 20 <= a;
-}
-
-static void add_level(struct loops *l, const struct level *level)
-{
-    for (unsigned i = 0; i < l->levels_count; i++) {
-        struct level *had = &l->levels[i];
-        if (!alike(had->turns, level->turns) || !alike(had->period, level->period))
-            continue;
-        if (level->even > had->even + 0.02)
-            *had = *level;
-        return;
-    }
-    if (l->levels_count < LEVELS_MAX)
-        l->levels[l->levels_count++] = *level;
-}
-
-static void find_levels(struct loops *l)
-{
-    for (unsigned k = 0; k < LENGTHS; k++)
-        for (uint32_t id = 0; id < l->ids_count[k]; id++) {
-            struct level level;
-            if (measure(l, k, id, &level))
-                add_level(l, &level);
-        }
-}
-
-static const uint32_t *turns_of(const struct loops *l, const struct level *level)
-{
-    return l->where[level->length] + l->start[level->length][level->id];
-}
-
-static uint64_t turn_hash(const struct loops *l, const uint32_t *where, uint32_t i)
-{
-    return gwa_poly_between(l->hashes[where[i]], l->hashes[where[i + 1]], where[i + 1] - where[i]);
-}
-
-#define COMPARED        16u
-#define COMPARED_TOKENS 65536u
-
-/* How alike two neighbours are, whatever the order. */
-static double alike_turns(const struct loops *l, size_t a, size_t b, size_t end)
-{
-    const uint32_t *ids = l->ids[1];
-    size_t both = 0, most = b - a > end - b ? b - a : end - b;
-    for (size_t i = a; i < b; i++)
-        if (ids[i] != NO_ID)
-            l->pairs[ids[i]]++;
-    for (size_t i = b; i < end; i++)
-        if (ids[i] != NO_ID && l->pairs[ids[i]]) {
-            l->pairs[ids[i]]--;
-            both++;
-        }
-    for (size_t i = a; i < b; i++)
-        if (ids[i] != NO_ID)
-            l->pairs[ids[i]] = 0;
-    return (double)both / (double)most;
-}
-
-static double kinship(const struct loops *l, const struct level *level)
-{
-    const uint32_t *where = turns_of(l, level);
-    uint32_t n = COMPARED_TOKENS / level->period, done = 0;
-    double sum = 0;
-    n = n > COMPARED ? COMPARED : n < 2 ? 2 : n;
-    uint32_t stride = level->turns / n ? level->turns / n : 1;
-    for (uint32_t i = 0; i + 2 <= level->turns && done < n; i += stride, done++)
-        sum += alike_turns(l, where[i], where[i + 1], where[i + 2]);
-    return done ? sum / done : 0;
-}
-
-static double equal_turns(const struct loops *l, const struct level *level)
-{
-    const uint32_t *where = turns_of(l, level);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < level->turns; i++)
-        n += where[i + 1] - where[i] == level->period;
-    return (double)n / level->turns;
-}
-
-/* The most frequent turn, and how much of the whole it is. */
-static void judge(struct loops *l, struct level *level)
-{
-    const uint32_t *where = turns_of(l, level);
-    uint64_t best = 0, *hashes = l->scratch;
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < level->turns; i++)
-        hashes[i] = turn_hash(l, where, i);
-    qsort(hashes, level->turns, sizeof(*hashes), by_value);
-    for (uint32_t i = 0, n = 0; i < level->turns; i++) {
-        n = i && hashes[i] == hashes[i - 1] ? n + 1 : 1;
-        if (n > most) {
-            most = n;
-            best = hashes[i];
-        }
-    }
-    /* Sizes that vary: no two are the same, so one of median length stands for all. */
-    bool rare = most < 3;
-    uint64_t same = 0;
-    bool found = false;
-    for (uint32_t i = 0; i < level->turns; i++) {
-        uint32_t d = where[i + 1] - where[i];
-        bool is = rare ? d == level->period : turn_hash(l, where, i) == best;
-        if (!is)
-            continue;
-        same += d;
-        if (!found)
-            level->usual = where[i];
-        found = true;
-        if (!rare)
-            level->period = d;
-    }
-    if (!found)
-        level->usual = where[0];
-    level->same = rare ? 0 : (double)same / (double)level->span;
-    size_t end = level->usual + level->period;
-    if (end > l->count)
-        end = l->count;
-    level->kin = kinship(l, level);
-    level->equal = equal_turns(l, level);
-    level->host = l->host[end] > l->host[level->usual];
-    level->fetches = l->fetched[end] > l->fetched[level->usual];
-}
 
 static bool works(const struct loops *l, const struct level *level)
 {
@@ -196,13 +23,15 @@ static bool works(const struct loops *l, const struct level *level)
 static int by_period(const void *a, const void *b)
 {
     const struct level *x = a, *y = b;
-    return x->period < y->period ? -1 : x->period > y->period;
+    if (x->period != y->period)
+        return x->period < y->period ? -1 : 1;
+    return x->turns > y->turns ? -1 : x->turns < y->turns;
 }
 
 /* Whether longer turns of `inner` begin as its usual one does, and go on. */
 static bool only_extended(const struct loops *l, const struct level *inner)
 {
-    const uint32_t *where = turns_of(l, inner);
+    const uint32_t *where = gwa_level_turns(l, inner);
     size_t p = inner->period;
     uint64_t usual = gwa_poly_between(l->hashes[inner->usual], l->hashes[inner->usual + p], p);
     uint32_t longer = 0, extended = 0;
@@ -221,7 +50,7 @@ static bool changes(const struct level *inner, const struct level *outer)
 {
     bool take_turns = inner->kin < 0.95 && inner->same < 0.7 && inner->equal < 0.8 &&
                       outer->same > inner->same + 0.25 && outer->kin > inner->kin + 0.03;
-    bool tiny = inner->period < UNSEEN_LEAST && outer->period > 8 * inner->period &&
+    bool tiny = inner->weight < UNSEEN_LEAST && outer->weight > 8 * inner->weight &&
                 outer->same >= 0.9 && outer->same > inner->same + 0.1;
     return take_turns || tiny || (inner->kin < 0.75 && inner->kin + 0.15 < outer->kin);
 }
@@ -231,6 +60,13 @@ static bool part_of(const struct loops *l, const struct level *inner, const stru
     uint32_t n = outer->turns ? inner->turns / outer->turns : 0;
     return n >= 2 && n <= 128 && outer->turns >= TURNS_LEAST && outer->fetches && !inner->fetches &&
            outer->same >= inner->same && only_extended(l, inner);
+}
+
+/* As large, as often, and more evenly. */
+static bool instead(const struct level *had, const struct level *v)
+{
+    return v->even > had->even + 0.1 && v->turns >= had->turns &&
+           v->weight >= had->weight - had->weight / 4 && v->weight <= had->weight + had->weight / 3;
 }
 
 /* Among so many symbols some few recur evenly in any program. */
@@ -243,21 +79,21 @@ static bool by_chance(const struct level *v)
 static const struct level *choose(struct loops *l)
 {
     const struct level *best = NULL;
-    size_t widest = 0;
+    uint64_t widest = 0;
     for (unsigned i = 0; i < l->levels_count; i++)
-        judge(l, &l->levels[i]);
+        gwa_level_judge(l, &l->levels[i]);
     qsort(l->levels, l->levels_count, sizeof(*l->levels), by_period);
     for (unsigned i = 0; i < l->levels_count; i++)
         if (works(l, &l->levels[i]) && l->levels[i].span > widest)
             widest = l->levels[i].span;
     for (unsigned i = 0; i < l->levels_count; i++) {
         const struct level *v = &l->levels[i];
-        bool graph = v->period == 1 && GWA_SYM_KIND(l->tokens[v->usual].sym) == GWA_SYM_GRAPH;
+        bool seen = v->host || v->replays, had = best && (best->host || best->replays);
         if (!works(l, v) || v->span * 2 < widest || by_chance(v))
             continue;
-        if ((v->host || graph) && (!best || !best->host || changes(best, v) || part_of(l, best, v)))
+        if (seen && (!had || changes(best, v) || part_of(l, best, v) || instead(best, v)))
             best = v;
-        else if (!v->host && v->period >= UNSEEN_LEAST && v->same >= 0.7 && (!best || !best->host))
+        else if (!seen && v->weight >= UNSEEN_LEAST && v->same >= 0.7 && !had)
             best = v;
     }
     return best;
@@ -270,9 +106,30 @@ static bool is_fetch(const struct loops *l, size_t i)
     return l->fetched[i + 1] > l->fetched[i];
 }
 
+/* Whether the run of symbols that begins there does so once in each turn. */
+static bool once(const struct loops *l, const struct level *v, unsigned length, size_t at)
+{
+    uint32_t id = l->ids[length][at];
+    struct level other;
+    if (id == NO_ID)
+        return false;
+    uint32_t turns = l->start[length][id + 1] - l->start[length][id] - 1;
+    return (turns <= 4 * v->turns || gwa_alike(v->turns, turns)) &&
+           gwa_level_measure(l, length, id, &other) && gwa_alike(v->turns, other.turns) &&
+           other.turns >= v->turns;
+}
+
+static bool once_any(const struct loops *l, const struct level *v, size_t at)
+{
+    bool is = false;
+    for (unsigned k = 0; k < LENGTHS && !is; k++)
+        is = once(l, v, k, at);
+    return is;
+}
+
 static int64_t gap_before(struct loops *l, const struct level *v, size_t offset)
 {
-    const uint32_t *where = turns_of(l, v);
+    const uint32_t *where = gwa_level_turns(l, v);
     uint32_t n = 0;
     for (uint32_t i = 0; i < v->turns && n < WEIGHED; i++) {
         size_t at = where[i] + offset;
@@ -281,12 +138,13 @@ static int64_t gap_before(struct loops *l, const struct level *v, size_t offset)
     }
     if (!n)
         return 0;
-    qsort(l->scratch, n, sizeof(*l->scratch), by_value);
+    qsort(l->scratch, n, sizeof(*l->scratch), gwa_by_value);
     return (int64_t)l->scratch[n / 2];
 }
 
 /* Offset in a usual turn: at a copy to the device, else after the host has waited or read,
- * else anywhere; there where the host had most to do before. */
+ * else anywhere, but where turns vary, at what happens once in each; there where the host had most
+ * to do before. */
 static size_t beginning(struct loops *l, const struct level *v)
 {
     size_t best = 0, from = v->usual;
@@ -295,7 +153,8 @@ static size_t beginning(struct loops *l, const struct level *v)
         size_t before = i ? from + i - 1 : from + v->period - 1;
         bool here = !v->host || (v->fetches ? is_fetch(l, from + i) && !is_fetch(l, before)
                                             : l->host[before + 1] > l->host[before]);
-        if (!here)
+        if (!here ||
+            (!(v->same >= 0.9 || (v->host && v->equal >= 0.5)) && !once_any(l, v, from + i)))
             continue;
         int64_t gap = gap_before(l, v, i);
         if (gap > most) {
@@ -312,11 +171,10 @@ static void mark(const struct loops *l, const struct level *v, size_t offset, st
     for (size_t j = 0; j < v->period && j < GWA_STEPS_RING / 2; j++)
         for (unsigned k = 0; k < LENGTHS; k++) {
             size_t at = v->usual + (offset + j) % v->period;
-            uint32_t id = l->ids[k][at];
-            struct level other;
-            if (id == NO_ID || !measure(l, k, id, &other) || !alike(v->turns, other.turns))
+            if (!once(l, v, k, at))
                 continue;
             out->back = (uint32_t)j;
+            out->skip = v->first ? gwa_level_turns(l, v)[0] : 0;
             out->marker_count = 1u << k;
             for (unsigned i = 0; i < out->marker_count; i++)
                 out->marker[i] = l->tokens[at + i].sym;
@@ -325,13 +183,110 @@ static void mark(const struct loops *l, const struct level *v, size_t offset, st
         }
 }
 
+/* ---- turns of several steps ------------------------------------------------------------------ */
+
+#define RUNS_MOST 512u
+
+/* A usual turn as runs of the same symbol: where each begins. */
+struct symbols {
+    uint32_t sym[RUNS_MOST], at[RUNS_MOST];
+    uint32_t count;
+};
+
+static bool runs_of(const struct loops *l, const struct level *v, struct symbols *out)
+{
+    const struct gwa_token *tokens = l->tokens + v->usual;
+    out->count = 0;
+    for (uint32_t i = 0; i < v->period; i++) {
+        if (tokens[i].sym == tokens[i ? i - 1 : v->period - 1].sym)
+            continue;
+        if (out->count == RUNS_MOST)
+            return false;
+        out->sym[out->count] = tokens[i].sym;
+        out->at[out->count++] = i;
+    }
+    return true;
+}
+
+/* How many runs recur, over and over; 0: none. */
+static uint32_t recurring(const struct symbols *r)
+{
+    for (uint32_t part = 2; part <= r->count / 2; part++) {
+        bool is = r->count % part == 0;
+        for (uint32_t i = part; i < r->count && is; i++)
+            is = r->sym[i] == r->sym[i - part];
+        if (is)
+            return part;
+    }
+    return 0;
+}
+
+static bool once_in_part(const struct symbols *r, uint32_t part, uint32_t sym)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < part; i++)
+        n += r->sym[i] == sym;
+    return n == 1;
+}
+
+/* Turns whose parts are alike but for how often something is done in a row are that many steps.
+ * One begins after what comes once in each, there where the host had most to do before. */
+static void split(struct loops *l, const struct level *v, struct gwa_rule *out)
+{
+    struct symbols r;
+    if (v->host || v->replays || v->same < 0.7 || !runs_of(l, v, &r))
+        return;
+    uint32_t part = recurring(&r), parts = part ? r.count / part : 0, best = part;
+    int64_t most = -1;
+    for (uint32_t i = 0; i < part; i++) {
+        uint32_t before = i ? i - 1 : r.count - 1;
+        int64_t gap = 0;
+        bool single = true;
+        for (uint32_t k = 0; k < parts; k++) {
+            uint32_t end = r.at[i + k * part], from = r.at[(before + k * part) % r.count];
+            single &= (end + v->period - from) % v->period == 1;
+            gap += gap_before(l, v, end);
+        }
+        if (gap > most && single && once_in_part(&r, part, r.sym[before])) {
+            most = gap;
+            best = i;
+        }
+    }
+    if (best == part)
+        return;
+    out->marker[0] = r.sym[best ? best - 1 : r.count - 1];
+    out->marker_count = out->ahead = 1;
+    out->back = 0;
+    out->skip = gwa_level_turns(l, v)[0];
+    out->length = v->period / parts;
+    out->weight = (uint32_t)(v->weight / parts);
+}
+
+/* ---- the rule ----------------------------------------------------------------------------------
+ */
+
+static struct gwa_sketch sketch_of(const struct loops *l, const struct level *v, uint32_t every)
+{
+    struct gwa_sketch out = {.weight = (uint32_t)v->weight * every};
+    memset(out.least, 0xff, sizeof(out.least));
+    for (size_t i = v->usual; i < v->usual + v->period && i + 1 < l->count; i++) {
+        uint64_t pair = gwa_mix((uint64_t)l->tokens[i].sym << 32 | l->tokens[i + 1].sym);
+        for (unsigned k = 0; k < GWA_SKETCH; k++) {
+            uint32_t hash = (uint32_t)gwa_mix(pair + k * GWA_POLY);
+            if (hash < out.least[k])
+                out.least[k] = hash;
+        }
+    }
+    return out;
+}
+
 #define CYCLE_MAX 128u
 
 /* Turns of the same kernels whose shapes recur only every so often are parts of a step, such
  * as layers that pick by their own masks. Not where each turn fetches its own data. */
 static uint32_t shape_cycle(struct loops *l, const struct level *v)
 {
-    const uint32_t *where = turns_of(l, v);
+    const uint32_t *where = gwa_level_turns(l, v);
     uint32_t differ = 0;
     if (v->fetches || v->turns < 6)
         return 1;
@@ -362,16 +317,23 @@ int gwa_steps_learn_loop(const struct gwa_token *tokens, size_t count, bool last
         return 0;
     int rc = gwa_loops_prepare(&l);
     if (!rc) {
-        find_levels(&l);
+        gwa_levels_find(&l);
         const struct level *v = choose(&l);
         double doubt = 1;
-        if (v && (last || (v->turns >= 16 && v->span * 2 > count))) {
+        if (v && (last ||
+                  (v->turns >= 16 && v->span * 2 > l.weights[count] && (v->host || v->replays)))) {
             mark(&l, v, beginning(&l, v), out);
             out->every = shape_cycle(&l, v);
+            out->sketch = sketch_of(&l, v, out->every);
             out->length = v->period * out->every;
+            out->weight = (uint32_t)v->weight * out->every;
+            if (out->every == 1)
+                split(&l, v, out);
             if (v->turns < SIZES_VARY && v->same < 0.7 && v->kin < 0.9)
                 doubt = 0.5;
-            out->confidence = (float)doubt * (float)((v->host ? 0.9 : 0.45) *
+            out->confidence = (float)doubt * (float)((v->host      ? 0.9
+                                                      : v->replays ? 0.7
+                                                                   : 0.45) *
                                                      (v->even > v->same ? v->even : v->same));
         }
     }

@@ -4,21 +4,26 @@
 
 #include "steps_internal.h"
 
-#define LENGTHS    5u /* 1, 2, 4, 8, 16 */
-#define LEVELS_MAX 48u
-#define NO_ID      UINT32_MAX
+#define TURNS_LEAST 4u
+#define LENGTHS     5u /* 1, 2, 4, 8, 16 */
+#define LEVELS_MAX  48u
+#define NO_ID       UINT32_MAX
 
 struct level {
     unsigned length; /* log2 of the marker's symbols */
     uint32_t id;
+    uint32_t first;     /* occurrences before the loop */
     uint32_t turns;     /* occurrences less one */
     uint32_t period;    /* median distance, tokens */
-    double even;        /* share of tokens in turns of about that length */
+    uint64_t weight;    /* and theirs */
+    double even;        /* share of weight in turns of about that length */
     double equal;       /* share of turns of the usual length */
     double kin;         /* how much of a turn the next one has too, in pairs of symbols */
     double same;        /* share in turns identical to the most frequent one */
-    size_t span, usual; /* tokens from first to last; where a usual turn begins */
+    uint64_t span;      /* weight of tokens from first to last */
+    size_t usual;       /* where a usual turn begins */
     bool host, fetches; /* the usual turn has a copy or a wait; a copy to the device */
+    bool replays;       /* most turns launch the graph that the one before did */
 };
 
 struct loops {
@@ -28,8 +33,9 @@ struct loops {
     uint32_t *start[LENGTHS]; /* by id: index into `where` of its first occurrence */
     uint32_t *where[LENGTHS]; /* positions, by id, in order */
     uint32_t ids_count[LENGTHS];
-    uint64_t *hashes;                  /* of all before a token */
-    uint32_t *host, *fetched, *worked; /* counts before a token */
+    uint64_t *hashes, *weights; /* of all before a token */
+    /* counts before a token */
+    uint32_t *host, *fetched, *worked, *replayed;
     uint64_t *scratch;
     uint32_t *pairs; /* by id of a run of two: how many are left of a turn */
     struct level levels[LEVELS_MAX];
@@ -39,5 +45,25 @@ struct loops {
 /* pre: tokens and count are set, the rest is 0. post: 0 or -ENOMEM; gwa_loops_free() either way. */
 int gwa_loops_prepare(struct loops *l);
 void gwa_loops_free(struct loops *l);
+
+/* Into l->levels; each is to be judged before more than its turns, period and weight are used. */
+void gwa_levels_find(struct loops *l);
+void gwa_level_judge(struct loops *l, struct level *level);
+/* Of one run of symbols. post: false where its distances are not even. */
+bool gwa_level_measure(const struct loops *l, unsigned k, uint32_t id, struct level *out);
+/* Where its turns begin, and the last one ends. */
+const uint32_t *gwa_level_turns(const struct loops *l, const struct level *level);
+
+static inline bool gwa_alike(uint32_t a, uint32_t b)
+{
+    uint32_t d = a > b ? a - b : b - a;
+    return d <= 2 || d * 20 <= a;
+}
+
+static inline int gwa_by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
 
 #endif

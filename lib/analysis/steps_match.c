@@ -20,9 +20,9 @@ void gwa_match_free(struct gwa_matcher *m)
 void gwa_match_begin(struct gwa_matcher *m, const struct gwa_rule *rule)
 {
     m->rule = *rule;
-    m->index = m->hash = 0;
+    m->index = m->hash = m->weight = 0;
     m->turn = 0;
-    m->open = m->after_backward = false;
+    m->open = m->pending = m->after_backward = false;
     m->usual_end = INT64_MAX;
     m->backwards_without = 0;
     m->most_backwards = 1;
@@ -31,16 +31,17 @@ void gwa_match_begin(struct gwa_matcher *m, const struct gwa_rule *rule)
 
 /* ---- steps ------------------------------------------------------------------------------ */
 
-static void close_step(struct gwa_steps *s, int64_t t, uint64_t index, uint64_t hash)
+static void close_step(struct gwa_steps *s, int64_t t, struct gwa_before at)
 {
     struct gwa_matcher *m = &s->match;
     if (!m->open)
         return;
     struct gwa_found *f = &s->found[s->found_count - 1];
-    uint64_t tokens = index > m->from_index ? index - m->from_index : 0;
+    uint64_t weight = at.weight > m->from.weight ? at.weight - m->from.weight : 0;
     f->to = t > f->from ? t : f->from;
-    f->tokens = tokens > UINT32_MAX ? UINT32_MAX : (uint32_t)tokens;
-    f->hash = gwa_poly_between(m->from_hash, hash, tokens);
+    f->weight = weight > UINT32_MAX ? UINT32_MAX : (uint32_t)weight;
+    f->hash = gwa_poly_between(m->from.hash, at.hash,
+                               at.index > m->from.index ? at.index - m->from.index : 0);
     m->open = false;
 }
 
@@ -67,24 +68,23 @@ static void forget(struct gwa_steps *s, uint64_t newest)
     s->tokens_count = newest;
 }
 
-int gwa_steps_begin(struct gwa_steps *s, int64_t t, uint64_t index, uint64_t hash)
+int gwa_steps_begin(struct gwa_steps *s, int64_t t, struct gwa_before at)
 {
     struct gwa_matcher *m = &s->match;
     if (s->found_count && t < s->found[s->found_count - 1].from)
         t = s->found[s->found_count - 1].from;
-    close_step(s, t, index, hash);
+    close_step(s, t, at);
     if (s->found_count >= GWA_STEPS_MAX)
         return 0;
     int rc = add_found(s, t, GWA_STEP_STEADY);
     if (rc)
         return rc;
     m->open = true;
-    m->from_index = index;
-    m->from_hash = hash;
+    m->from = at;
     m->usual_end = INT64_MAX;
     m->backwards_without = 0;
     /* What came before the step is understood. */
-    forget(s, m->index - index + 1);
+    forget(s, m->index - at.index + 1);
     return 0;
 }
 
@@ -97,11 +97,10 @@ static int leave_out(struct gwa_steps *s)
     struct gwa_matcher *m = &s->match;
     if (!m->open || !m->work_over || m->begin_index - m->over_index <= m->rule.forward / 2)
         return 0;
-    close_step(s, m->over_at, m->over_index, m->ring[RING(m->over_index)].hash);
+    close_step(s, m->over_at, m->ring[RING(m->over_index)].before);
     int rc = add_found(s, m->over_at, GWA_STEP_OTHER);
     m->open = rc == 0;
-    m->from_index = m->over_index;
-    m->from_hash = m->ring[RING(m->over_index)].hash;
+    m->from = m->ring[RING(m->over_index)].before;
     return rc;
 }
 
@@ -110,7 +109,8 @@ static int begin_at(struct gwa_steps *s, uint64_t index)
     struct gwa_matcher *m = &s->match;
     if (m->index - index >= GWA_STEPS_RING)
         index = m->index - GWA_STEPS_RING + 1;
-    return gwa_steps_begin(s, m->ring[RING(index)].t0, index, m->ring[RING(index)].hash);
+    const struct gwa_mark *mark = &m->ring[RING(index)];
+    return gwa_steps_begin(s, mark->t0, mark->before);
 }
 
 /* A usual forward pass, if it is one, began so many tokens ago: other work came before. */
@@ -195,18 +195,19 @@ static int marker(struct gwa_steps *s)
     struct gwa_matcher *m = &s->match;
     const struct gwa_rule *r = &m->rule;
     unsigned n = r->marker_count;
-    if (m->index + 1 < n)
+    if (m->index + 1 < n || m->index < r->skip)
         return 0;
     for (unsigned i = 1; i < n; i++)
         if (m->ring[RING(m->index - i)].sym != r->marker[n - 1 - i])
             return 0;
     if (m->turn++ % r->every)
         return 0;
-    uint64_t first = m->index + 1 - n;
+    uint64_t first = m->index + 1 - n + r->ahead;
     uint64_t begin = first > r->back ? first - r->back : 0;
-    if (m->open && begin <= m->from_index)
+    if (m->open && begin <= m->from.index)
         return 0;
-    return begin_at(s, begin);
+    m->pending = begin > m->index;
+    return m->pending ? 0 : begin_at(s, begin);
 }
 
 /* ---- any token
@@ -220,9 +221,16 @@ int gwa_match_token(struct gwa_steps *s, const struct gwa_token *t)
     if (t->sym != GWA_BACKWARD &&
         (t->thread >= s->thread_indices || s->thread_ids[t->thread] != r->driver))
         return 0;
-    m->ring[RING(m->index)] = (struct gwa_mark){.t0 = t->t0, .hash = m->hash, .sym = t->sym};
-    if (m->open && m->index == m->from_index + r->length)
+    m->ring[RING(m->index)] =
+        (struct gwa_mark){.t0 = t->t0, .before = gwa_match_now(m), .sym = t->sym};
+    if (m->open && m->index == m->from.index + r->length)
         m->usual_end = t->t0;
+    if (m->pending) {
+        m->pending = false;
+        rc = begin_at(s, m->index);
+    }
+    if (rc)
+        return rc;
     if (r->kind == GWA_RULE_LOOP) {
         if (t->sym == r->marker[r->marker_count - 1])
             rc = marker(s);
@@ -232,6 +240,7 @@ int gwa_match_token(struct gwa_steps *s, const struct gwa_token *t)
         between_backwards(m, t);
     }
     m->hash = gwa_poly_add(m->hash, t->sym);
+    m->weight += gwa_token_weight(t);
     m->index++;
     return rc;
 }
@@ -241,35 +250,29 @@ void gwa_match_end(struct gwa_steps *s)
 {
     struct gwa_matcher *m = &s->match;
     int64_t end = m->last;
-    uint64_t index = m->index, hash = m->hash;
+    struct gwa_before at = gwa_match_now(m);
+    uint64_t index = m->index;
     bool learning = m->rule.kind == GWA_RULE_NONE && !s->range && !s->kernel;
     if (learning)
         return;
     if (m->open && m->rule.kind == GWA_RULE_TRAIN && m->optimizer_ran) {
-        if (m->work_over && m->over_at < end) {
-            end = m->over_at;
+        if (m->work_over && m->over_at < end)
             index = m->over_index;
-            hash = m->ring[RING(index)].hash;
-        }
     } else if (m->open && m->rule.kind == GWA_RULE_TRAIN && m->after_backward &&
                !m->rule.optimizer && m->index > m->run_index + m->rule.offset) {
         index = m->run_index + m->rule.offset;
-        if (m->index - index < GWA_STEPS_RING) {
-            end = m->ring[RING(index)].t0;
-            hash = m->ring[RING(index)].hash;
-        } else {
-            index = m->index;
-        }
     } else if (m->open && m->rule.kind == GWA_RULE_LOOP && m->usual_end < end &&
-               m->index - m->from_index > 2 * (uint64_t)m->rule.length) {
-        end = m->usual_end;
-        index = m->from_index + m->rule.length;
-        hash = m->index - index < GWA_STEPS_RING ? m->ring[RING(index)].hash : m->hash;
+               m->index - m->from.index > 2 * (uint64_t)m->rule.length) {
+        index = m->from.index + m->rule.length;
     }
-    close_step(s, end, index, hash);
-    forget(s, m->index - index);
-    s->confidences[m->loop] = m->rule.confidence;
-    s->by_tokens[m->loop] = m->rule.by_token;
+    if (index < m->index && m->index - index < GWA_STEPS_RING) {
+        end = m->ring[RING(index)].t0;
+        at = m->ring[RING(index)].before;
+    }
+    close_step(s, end, at);
+    forget(s, m->index - at.index);
+    s->loops[m->loop] = (struct gwa_loop){
+        .confidence = m->rule.confidence, .by_token = m->rule.by_token, .sketch = m->rule.sketch};
     m->loop += m->loop < UINT8_MAX;
     m->rule.kind = GWA_RULE_NONE;
 }

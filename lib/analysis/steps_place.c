@@ -142,25 +142,6 @@ static unsigned phase_of(const struct gwa_steps *s, uint32_t step,
 /* ---- counting ----------------------------------------------------------------------------------
  */
 
-static int kernels_of_graph(struct gwa_steps *s, uint32_t id, uint32_t *out)
-{
-    int rc = gwa_grow((void **)&s->graph_kernels, &s->graph_kernels_count, id,
-                      sizeof(*s->graph_kernels));
-    *out = 0;
-    if (rc)
-        return rc == -ERANGE ? 0 : rc;
-    if (!s->graph_kernels[id]) {
-        struct gwt_graph_info info;
-        uint64_t sum = 0;
-        if (gwt_graph(s->trace, id, &info))
-            for (uint32_t i = 0; i < info.graph->items; i++)
-                sum += info.items[i].kind == GWT_LAUNCH ? info.items[i].count : 0;
-        s->graph_kernels[id] = (sum < UINT32_MAX - 1 ? (uint32_t)sum : UINT32_MAX - 2) + 1;
-    }
-    *out = s->graph_kernels[id] - 1;
-    return 0;
-}
-
 /* What each thread did, in order; summed up over the threads, which may interleave as they like. */
 static void order(uint64_t *hash, uint64_t what)
 {
@@ -229,7 +210,7 @@ static int count(struct gwa_steps *s, struct gwa_step_row *r, const struct gwt_e
         count_launch(s, r, e, t, gpu_ns, out);
         break;
     case GWT_GRAPH_LAUNCH:
-        if ((rc = kernels_of_graph(s, e->arg, &kernels)))
+        if ((rc = gwa_steps_graph_kernels(s, e->arg, &kernels)))
             return rc;
         r->graph_launches++;
         r->kernels += kernels;

@@ -75,9 +75,12 @@ int gwa_loops_prepare(struct loops *l)
     l->host = calloc(n + 1, sizeof(*l->host));
     l->fetched = calloc(n + 1, sizeof(*l->fetched));
     l->worked = calloc(n + 1, sizeof(*l->worked));
+    l->replayed = calloc(n + 1, sizeof(*l->replayed));
+    l->weights = calloc(n + 1, sizeof(*l->weights));
     l->scratch = malloc(n * sizeof(*l->scratch));
     l->pairs = calloc((size_t)l->ids_count[1] + 1, sizeof(*l->pairs));
-    if (!l->pairs || !l->hashes || !l->host || !l->fetched || !l->worked || !l->scratch)
+    if (!l->pairs || !l->hashes || !l->host || !l->fetched || !l->worked || !l->scratch ||
+        !l->replayed || !l->weights)
         return -ENOMEM;
     l->hashes[0] = 0;
     for (size_t i = 0; i < n; i++) {
@@ -87,6 +90,8 @@ int gwa_loops_prepare(struct loops *l)
         l->hashes[i + 1] = gwa_poly_add(l->hashes[i], sym);
         l->fetched[i + 1] = l->fetched[i] + fetches;
         l->host[i + 1] = l->host[i] + (fetches || direction == GWT_D2H || l->tokens[i].waits);
+        l->weights[i + 1] = l->weights[i] + gwa_token_weight(&l->tokens[i]);
+        l->replayed[i + 1] = l->replayed[i] + (GWA_SYM_KIND(sym) == GWA_SYM_GRAPH);
         l->worked[i + 1] = l->worked[i] + gwa_sym_works(sym);
     }
     return 0;
@@ -103,6 +108,8 @@ void gwa_loops_free(struct loops *l)
     free(l->host);
     free(l->fetched);
     free(l->worked);
+    free(l->replayed);
+    free(l->weights);
     free(l->scratch);
     free(l->pairs);
 }

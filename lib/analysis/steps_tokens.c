@@ -65,6 +65,25 @@ int gwa_steps_launch_sym(struct gwa_steps *s, uint32_t signature, uint32_t *out)
     return 0;
 }
 
+int gwa_steps_graph_kernels(struct gwa_steps *s, uint32_t id, uint32_t *out)
+{
+    int rc = gwa_grow((void **)&s->graph_kernels, &s->graph_kernels_count, id,
+                      sizeof(*s->graph_kernels));
+    *out = 0;
+    if (rc)
+        return rc == -ERANGE ? 0 : rc;
+    if (!s->graph_kernels[id]) {
+        struct gwt_graph_info info;
+        uint64_t sum = 0;
+        if (gwt_graph(s->trace, id, &info))
+            for (uint32_t i = 0; i < info.graph->items; i++)
+                sum += info.items[i].kind == GWT_LAUNCH ? info.items[i].count : 0;
+        s->graph_kernels[id] = (sum < UINT32_MAX - 1 ? (uint32_t)sum : UINT32_MAX - 2) + 1;
+    }
+    *out = s->graph_kernels[id] - 1;
+    return 0;
+}
+
 #define NUMBER_BYTES 16u /* a copy of so few is of a number or two */
 
 static uint32_t copy_sym(const struct gwt_event *e)
@@ -81,7 +100,7 @@ int gwa_steps_token(struct gwa_steps *s, const struct gwt_event *e, struct gwa_t
 {
     struct gwa_steps_thread *t;
     int rc = 0;
-    out->sym = 0;
+    out->sym = out->shape = 0;
     switch (e->kind) {
     case GWT_LAUNCH:
     case GWT_GRAPH_LAUNCH:
@@ -101,12 +120,15 @@ int gwa_steps_token(struct gwa_steps *s, const struct gwt_event *e, struct gwa_t
     if (t && t->autograd) {
         out->sym = GWA_BACKWARD;
     } else if (e->kind == GWT_LAUNCH) {
+        out->shape = e->arg;
         if (e->arg < s->syms_count && s->syms[e->arg])
             out->sym = s->syms[e->arg];
         else if ((rc = gwa_steps_launch_sym(s, e->arg, &out->sym)))
             return rc;
     } else if (e->kind == GWT_GRAPH_LAUNCH) {
         out->sym = GWA_SYM(GWA_SYM_GRAPH, e->arg);
+        if ((rc = gwa_steps_graph_kernels(s, e->arg, &out->shape)))
+            return rc;
     } else if (e->kind == GWT_COPY) {
         out->sym = copy_sym(e);
     } else if (e->kind == GWT_MEMSET) {
@@ -115,7 +137,6 @@ int gwa_steps_token(struct gwa_steps *s, const struct gwt_event *e, struct gwa_t
         out->sym = GWA_SYM(GWA_SYM_NCCL, e->api);
     }
     out->t0 = e->t0_ns;
-    out->shape = e->kind == GWT_LAUNCH ? e->arg : 0;
     out->end = e->t1_ns;
     out->thread = t ? t->index : UINT16_MAX;
     out->waits = gwa_waits_for_copy(e);

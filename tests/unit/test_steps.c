@@ -462,6 +462,138 @@ static void replays_after_a_warm_up_are_the_steps(void **state)
     done(t, s);
 }
 
+static void replay_graph(struct gwt_trace *t, unsigned graph)
+{
+    static struct gwt_graph_item item_of = {.kind = GWT_LAUNCH, .count = 12, .signature = K_F};
+    t->graph_defs[graph] = (struct gwt_def_graph){.items = 1, .exact = 1};
+    t->graphs[graph] = (struct gwt_graph_info){.graph = &t->graph_defs[graph], .items = &item_of};
+    now += 10;
+    fake_call(t, MAIN, now, now + 2, API_GRAPH, S_A)->arg = graph;
+}
+
+/* A replay is as much work as the kernels in it: few calls outweigh what comes between. */
+static void replays_weigh_what_they_hold(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 60; i++) {
+        for (unsigned k = 0; k < 4 && i % 10 == 0; k++)
+            forward(t);
+        replay_graph(t, 7);
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_int_equal(out.all, 60);
+    assert_near(out.kernels.median, 12, 0);
+    assert_true(out.confidence >= 0.5);
+    assert_near(out.unusual, 5, 0); /* those that a prompt follows, the first prompt aside */
+    done(t, s);
+}
+
+/* Layers that are a graph each: the step is what launches the same one again. */
+static void graphs_of_layers_are_no_steps(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 40; i++)
+        for (unsigned k = 0; k < 4; k++) {
+            run(t, MAIN, K_F);
+            replay_graph(t, 7 + k);
+        }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_int_equal(out.all, 40);
+    assert_near(out.graph_launches.median, 4, 0);
+    done(t, s);
+}
+
+/* ---- what hides a step ------------------------------------------------------------------- */
+
+/* More than all other calls of a step, and evenly, but between two backward passes. */
+static void reads_between_backward_passes_are_no_steps(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 12; i++) {
+        fetch(t);
+        forward(t);
+        backward(t);
+        for (unsigned k = 0; k < 700; k++) { /* few steps in what is learnt from at first */
+            run(t, MAIN, K_F);
+            run(t, MAIN, K_SMALL);
+            item(t);
+        }
+        run(t, MAIN, K_ADAM);
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_int_equal(out.all, 12);
+    assert_near(out.launches.median, LAYERS + 3 + 1400 + 1, 0);
+    assert_true(out.confidence >= 0.5);
+    done(t, s);
+}
+
+/* The host takes part nowhere: the largest that recurs, not what the first tokens show. */
+static void a_long_step_is_waited_for(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 8; i++) {
+        for (unsigned k = 0; k < 4; k++)
+            run(t, MAIN, K_BIG);
+        for (unsigned k = 0; k < 600; k++)
+            forward(t);
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_int_equal(out.all, 8);
+    assert_near(out.launches.median, 4 + 600 * LAYERS, 0);
+    assert_true(out.confidence < 0.5); /* nothing tells it from several */
+    done(t, s);
+}
+
+/* Other work in the midst of a loop: the loop goes on after it. */
+static void an_interrupted_loop_goes_on(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned part = 0; part < 2; part++) {
+        for (unsigned i = 0; i < 1500; i++) {
+            fetch(t);
+            forward(t);
+            item(t);
+        }
+        for (unsigned i = 0; i < 3000 && part == 0; i++)
+            run(t, MAIN, K_B + i % 2 + (i / 7) % 3);
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_in_range(out.all, 2999, 3000);
+    assert_near(out.launches.median, LAYERS, 0);
+    done(t, s);
+}
+
+/* Steps that do the same, but not as often. */
+static void repeats_do_not_make_another_step(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 60; i++) {
+        now += 50;
+        for (unsigned k = 0; k < 2 + i % 2; k++)
+            run(t, MAIN, K_F);
+        for (unsigned k = 0; k < 2 + i % 2; k++)
+            run(t, MAIN, K_B);
+        run(t, MAIN, K_SMALL);
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_in_range(out.all, 59, 60);
+    assert_near(out.launches.least, 5, 0);
+    assert_near(out.launches.most, 7, 0);
+    done(t, s);
+}
+
 /* ---- what varies -------------------------------------------------------------------------------
  */
 
@@ -680,6 +812,12 @@ int main(void)
         cmocka_unit_test(a_slow_step_stays_steady),
         cmocka_unit_test(an_evaluation_is_no_step),
         cmocka_unit_test(replays_after_a_warm_up_are_the_steps),
+        cmocka_unit_test(replays_weigh_what_they_hold),
+        cmocka_unit_test(graphs_of_layers_are_no_steps),
+        cmocka_unit_test(reads_between_backward_passes_are_no_steps),
+        cmocka_unit_test(a_long_step_is_waited_for),
+        cmocka_unit_test(an_interrupted_loop_goes_on),
+        cmocka_unit_test(repeats_do_not_make_another_step),
         cmocka_unit_test(what_varies_is_said),
         cmocka_unit_test(steps_are_the_ranges_asked_for),
         cmocka_unit_test(times_are_of_the_steady_steps),

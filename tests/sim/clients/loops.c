@@ -49,8 +49,9 @@ static struct kernel kernels[] = {
 #undef X
 };
 
-#define LAYERS 6
-#define BATCH  65536
+#define LAYERS     6
+#define BATCH      65536
+#define PARAMETERS 500
 
 static void *device_memory;
 static char *pinned;
@@ -193,6 +194,22 @@ static void train_plain(unsigned i)
         op(PLAIN_UPDATE);
 }
 
+/* Each gradient is looked at: most of a step's calls are these. */
+static void train_and_read_each(unsigned i)
+{
+    (void)i;
+    fetch_batch();
+    forward();
+    backward();
+    for (int k = 0; k < PARAMETERS; k++) {
+        op(NORM);
+        read_number(4);
+        op(ROUTE);
+        read_number(1);
+    }
+    optimizer();
+}
+
 static void accumulate(unsigned i)
 {
     (void)i;
@@ -308,10 +325,68 @@ static void generate(unsigned i)
     read_number(1);
 }
 
+/* No backward pass, and the host takes no part: a few products, then every parameter by itself. */
+static void update_each(unsigned i)
+{
+    (void)i;
+    for (int k = 0; k < 16; k++)
+        op(GEMM);
+    for (int k = 0; k < PARAMETERS; k++) {
+        op(NORM);
+        op(ACT);
+        op(ADD);
+        op(PLAIN_UPDATE);
+        op(PLAIN_UPDATE);
+        op(FOREACH);
+    }
+    burn_us(50);
+}
+
+/* Every other step does the same on other sizes, less often. */
+static void alternate(unsigned i)
+{
+    int times = i % 2 ? 2 : 3;
+    burn_us(50);
+    for (int k = 0; k < times; k++)
+        op(NORM);
+    for (int k = 0; k < times; k++)
+        op(ACT);
+    op(GEMM);
+}
+
 /* ---- graphs ------------------------------------------------------------------------------------
  */
 
-static cudaGraphExec_t captured;
+static cudaGraphExec_t captured, layers[LAYERS];
+
+static void use_stream(void)
+{
+    CHECK(cudaStreamCreateWithFlags(&stream, CU_STREAM_NON_BLOCKING));
+}
+
+static cudaGraphExec_t captured_from(void (*work)(void))
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t out;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    work();
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&out, graph, NULL, NULL, NULL));
+    return out;
+}
+
+static void capture_forward(void)
+{
+    use_stream();
+    captured = captured_from(forward);
+}
+
+static void capture_layers(void)
+{
+    use_stream();
+    for (int k = 0; k < LAYERS; k++)
+        layers[k] = captured_from(layer);
+}
 
 static void capture(void)
 {
@@ -344,6 +419,40 @@ static void replay_twice(unsigned i)
     read_number(4);
 }
 
+/* One token; every 20th begins a new text, whose prompt launches more than many tokens do. */
+static void replay_texts(unsigned i)
+{
+    for (int k = 0; k < 8 && i % 20 == 0; k++)
+        forward();
+    CHECK(cudaGraphLaunch(captured, stream));
+}
+
+/* A new length every tenth step: as it is, then captured, then replayed. */
+static void replay_lengths(unsigned i)
+{
+    rows = 32 + 8 * (i / 10);
+    CHECK(cudaMemcpyAsync(device_memory, (char *)device_memory + BATCH, BATCH,
+                          cudaMemcpyDeviceToDevice, stream));
+    if (i % 10 == 0) {
+        forward();
+        return;
+    }
+    if (i % 10 == 1)
+        captured = captured_from(forward);
+    op(ADD);
+    CHECK(cudaGraphLaunch(captured, stream));
+}
+
+/* Layers are a graph each, with a kernel of its own between two. */
+static void replay_layers(unsigned i)
+{
+    (void)i;
+    for (int k = 0; k < LAYERS; k++) {
+        op(ROUTE);
+        CHECK(cudaGraphLaunch(layers[k], stream));
+    }
+}
+
 /* ---- no loop at all ---------------------------------------------------------------------------
  */
 
@@ -364,6 +473,7 @@ static const struct loop {
     {"train", NULL, train},
     {"checkpoint", NULL, train_checkpointed},
     {"plain", NULL, train_plain},
+    {"read_each", NULL, train_and_read_each},
     {"accumulate", NULL, accumulate},
     {"accumulate_plain", NULL, accumulate_plain},
     {"log", NULL, train_and_log},
@@ -374,8 +484,13 @@ static const struct loop {
     {"experts", NULL, infer_experts},
     {"picked", NULL, infer_picked},
     {"generate", NULL, generate},
+    {"update_each", NULL, update_each},
+    {"alternate", NULL, alternate},
     {"replay", capture, replay},
     {"replay_twice", capture, replay_twice},
+    {"replay_texts", capture_forward, replay_texts},
+    {"replay_lengths", use_stream, replay_lengths},
+    {"replay_layers", capture_layers, replay_layers},
     {"anything", NULL, anything},
 };
 
