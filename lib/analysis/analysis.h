@@ -420,6 +420,12 @@ struct gwa_step_summary {
     const char *found_by;      /* "launches", "graph launches", "range", "kernel" */
 };
 
+/* What a steady step holds by name: means over these steps. */
+struct gwa_per_step {
+    const char *name; /* kernels: demangled, NULL: none; calls: the API's */
+    double calls;
+};
+
 /* Findings: findings.def has one row for each id. */
 struct gwa_evidence {
     const char *key; /* as in JSON */
@@ -478,8 +484,12 @@ struct gwa_process {
     size_t streams_count;
     struct gwa_device *devices; /* those that something ran on, by index */
     size_t devices_count;
-    struct gwa_step_summary steps; /* count 0: none found */
-    struct gwa_finding *findings;  /* the first is the verdict */
+    struct gwa_step_summary steps;     /* count 0: none found */
+    struct gwa_per_step *step_kernels; /* executed, of all devices, by name */
+    size_t step_kernels_count;
+    struct gwa_per_step *step_calls; /* executed calls but launches, by API */
+    size_t step_calls_count;
+    struct gwa_finding *findings; /* the first is the verdict */
     size_t findings_count;
     struct gwa_what_if *what_if;
     size_t what_if_count;
