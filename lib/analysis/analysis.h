@@ -40,6 +40,8 @@ struct gwa_options {
      * those that are not warm-up. */
     uint32_t step_from, step_to;
     bool whole; /* times from the whole recording, warm-up too */
+    /* Counts alone: the device's time, and what it waited for, stay unknown. */
+    bool counts_only;
     /* From the return of a launch to its start on an idle device, us; 0: as it is without a
      * profiler. Under one, calls last longer and starts follow sooner. */
     double start_us;
@@ -398,6 +400,7 @@ struct gwa_spread {
 struct gwa_step_summary {
     size_t count;    /* steady and unusual ones */
     size_t all;      /* warm-up too */
+    size_t steady;   /* those that medians are over */
     double warmup_s; /* before the first steady step */
     struct gwa_spread ms;
     double spread_pct; /* of `ms`: interquartile range over median */

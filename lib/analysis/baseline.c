@@ -290,16 +290,21 @@ static int sections(struct parser *p, json_t *root)
     return 0;
 }
 
+void gwa_baseline_begin(struct gwa_baseline *b)
+{
+    *b = (struct gwa_baseline){0};
+    for (unsigned m = 0; m < GWA_METRIC_COUNT; m++) {
+        b->values[m] = NAN;
+        b->margins[m] = gwa_margins_of(m);
+    }
+}
+
 int gwa_baseline_parse(const char *text, size_t size, const char *name, struct gwa_baseline *out,
                        struct gwt_error *error)
 {
     struct parser p = {text, name, size, out, error};
     json_error_t where;
-    *out = (struct gwa_baseline){0};
-    for (unsigned m = 0; m < GWA_METRIC_COUNT; m++) {
-        out->values[m] = NAN;
-        out->margins[m] = gwa_margins_of(m);
-    }
+    gwa_baseline_begin(out);
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
     if (!root) {
         snprintf(error->text, sizeof(error->text), "%.200s:%d:%d: not a baseline: %s", name,

@@ -41,6 +41,9 @@ struct gwa_baseline {
     size_t require_count, forbid_count;
 };
 
+/* One with nothing in it but the usual margins. */
+void gwa_baseline_begin(struct gwa_baseline *b);
+
 /* Every byte is untrusted. name: for messages. post: 0, or -EBADMSG and error: one line with
  * name and position; -ENOMEM. *out to be freed by gwa_baseline_free() if 0. */
 int gwa_baseline_parse(const char *text, size_t size, const char *name, struct gwa_baseline *out,

@@ -128,13 +128,13 @@ enum gwa_move gwa_moved(const struct gwa_margins *m, double base, double now, do
     return beyond(base - now, of, m->below_abs, m->below_rel, part) ? GWA_MOVE_DOWN : GWA_MOVE_NONE;
 }
 
-/* A median lies between its run's least and most; the step time, whose extremes are outliers, is
- * held against the range that half of the steps are in. */
+/* A median lies between its run's least and most. Times of one run have one spread, that of its
+ * steps: the range that half of them are in. */
 bool gwa_within_noise(unsigned metric, const struct gwa_spread *base, const struct gwa_spread *now,
                       double spread_pct)
 {
     double by = fabs(now->median - base->median);
-    if (metric == GWA_METRIC_STEP_MS)
+    if (gwa_metrics[metric].group == GWA_GROUP_TIME)
         return by <= spread_pct / 100 * fabs(base->median);
     return now->median >= base->least && now->median <= base->most && base->median >= now->least &&
            base->median <= now->most;

@@ -43,11 +43,11 @@ enum gwa_worse { GWA_WORSE_MORE, GWA_WORSE_LESS };
     X(SYNCS, syncs, STEP, COUNT, SUM, YES, MORE, 0.5, 0, "waits for the GPU", p->steps.syncs)      \
     X(BLOCKING_COPIES, blocking_copies, STEP, COUNT, SUM, YES, MORE, 0.5, 0, "copies that block",  \
       p->steps.blocking_copies)                                                                    \
-    X(PAGEABLE_BYTES, pageable_bytes, STEP, BYTES, SUM, YES, MORE, 0.5, 0.01,                      \
+    X(PAGEABLE_BYTES, pageable_bytes, STEP, BYTES, SUM, YES, MORE, 0, 0.01,                        \
       "copied from or to pageable memory", p->steps.pageable_bytes)                                \
-    X(H2D_BYTES, h2d_bytes, STEP, BYTES, SUM, YES, MORE, 0.5, 0.01, "copied to the GPU",           \
+    X(H2D_BYTES, h2d_bytes, STEP, BYTES, SUM, YES, MORE, 0, 0.01, "copied to the GPU",             \
       p->steps.h2d_bytes)                                                                          \
-    X(D2H_BYTES, d2h_bytes, STEP, BYTES, SUM, YES, MORE, 0.5, 0.01, "copied from the GPU",         \
+    X(D2H_BYTES, d2h_bytes, STEP, BYTES, SUM, YES, MORE, 0, 0.01, "copied from the GPU",           \
       p->steps.d2h_bytes)                                                                          \
     X(ALLOCATION_CALLS, allocation_calls, STEP, COUNT, SUM, YES, MORE, 0.5, 0,                     \
       "device and pinned allocations",                                                             \
@@ -56,7 +56,7 @@ enum gwa_worse { GWA_WORSE_MORE, GWA_WORSE_LESS };
       p->steps.captures)                                                                           \
     X(COLLECTIVES, collectives, STEP, COUNT, SUM, YES, MORE, 0.5, 0, "collectives",                \
       p->steps.collectives)                                                                        \
-    X(COLLECTIVE_BYTES, collective_bytes, STEP, BYTES, SUM, YES, MORE, 0.5, 0.01, "communicated",  \
+    X(COLLECTIVE_BYTES, collective_bytes, STEP, BYTES, SUM, YES, MORE, 0, 0.01, "communicated",    \
       p->steps.collective_bytes)                                                                   \
     X(COPIES, copies, STEP, COUNT, SUM, NO, MORE, 0.5, 0, "copies", p->steps.copies)               \
     X(SMALL_READS, small_reads, STEP, COUNT, SUM, NO, MORE, 0.5, 0, "small reads that wait",       \
@@ -234,6 +234,7 @@ struct gwa_run {
     char **problems; /* why nothing can be concluded from it, each a sentence */
     size_t problems_count;
     bool rankless;     /* several processes without ranks that tell them apart */
+    uint64_t stacks;   /* Python stacks that were taken */
     double spread_pct; /* of the step time: the widest of the processes */
 };
 

@@ -117,8 +117,8 @@ void gwa_names_free(struct gwa_names *n)
 
 /* ---- what differs ---------------------------------------------------------------------------- */
 
-/* Calls are means over many steps: one call in a hundred steps is no change. */
-#define CALLS_MARGIN 0.01
+/* Calls are means over many steps: what is done in one of ten steps is no step's work. */
+#define CALLS_MARGIN 0.1
 
 static int by_name(const void *a, const void *b)
 {

@@ -283,13 +283,12 @@ int gwa_run_add(struct gwa_run *r, const struct gwt_trace *trace, const struct g
     for (size_t i = 0; i < r->count; i++)
         most &= (double)p->launches.kernels > grown[i].kernels;
     struct gwa_run_process *out = &grown[r->count++];
-    double unusual = p->steps.unusual > 0 ? p->steps.unusual : 0;
-    *out = (struct gwa_run_process){
-        .pid = p->identity.pid,
-        .rank = p->identity.rank,
-        .kernels = (double)p->launches.kernels,
-        .steady = (double)p->steps.count > unusual ? p->steps.count - (size_t)unusual : 0};
+    *out = (struct gwa_run_process){.pid = p->identity.pid,
+                                    .rank = p->identity.rank,
+                                    .kernels = (double)p->launches.kernels,
+                                    .steady = p->steps.steady};
     values_of(p, out->values);
+    r->stacks += trace ? gwt_counter(trace, GWT_C_STACKS) : 0;
     if (p->steps.count && !(p->steps.spread_pct <= r->spread_pct))
         r->spread_pct = p->steps.spread_pct;
     rc = judge_steps(r, p, min_steps ? min_steps : GWA_STEPS_LEAST);
