@@ -127,7 +127,7 @@ void render_check(const struct page *page, const struct check_report *r)
     head(page, r);
     metrics(page, r);
     patterns(page, g);
-    if (!g->failed && !page->all)
+    if (g->outcome != GWA_GATE_FAILED && !page->all)
         return;
     changes(page, "Kernels whose count changed, calls a step", "KERNEL", true, g->kernels,
             g->kernels_count);

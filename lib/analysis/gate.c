@@ -95,6 +95,28 @@ static double margin_of(const struct gwa_margins *m, double base, double now)
     return fmax(abs, isnan(base) ? 0 : rel * fabs(base));
 }
 
+/* Far fewer kernels may be a win, or work that is no longer done, or a part of a step taken for
+ * the whole: for a person to say. */
+static bool accepted(const struct gating *g, unsigned metric, double base, double now)
+{
+    return g->options->accept_wins && !(metric == GWA_METRIC_KERNELS && now < base / 2);
+}
+
+/* Beyond these the step itself is in doubt. */
+#define LESS_OF_A_STEP 0.6
+#define MORE_OF_A_STEP 1.7
+
+static int doubt_the_step(struct gating *g, double base, double now)
+{
+    double ratio = now / base;
+    if (!(base > 0) || (ratio >= LESS_OF_A_STEP && ratio <= MORE_OF_A_STEP))
+        return 0;
+    return NOTE(g,
+                "a step holds %.2f times as many kernels as the baseline's: if another step was "
+                "found, --step-range or --step-kernel says which",
+                ratio);
+}
+
 static int add_row(struct gating *g, unsigned metric, const char *process, double base, double now)
 {
     struct gwa_gate *out = g->out;
@@ -111,7 +133,7 @@ static int add_row(struct gating *g, unsigned metric, const char *process, doubl
     if (g->options->skipped[metric])
         row.verdict = GWA_VERDICT_SKIPPED;
     row.fails = row.verdict == GWA_VERDICT_REGRESSED ||
-                (row.verdict == GWA_VERDICT_WON && !g->options->accept_wins);
+                (row.verdict == GWA_VERDICT_WON && !accepted(g, metric, base, now));
     out->regressed += row.verdict == GWA_VERDICT_REGRESSED;
     out->won += row.verdict == GWA_VERDICT_WON;
     out->failed += row.fails;
@@ -130,6 +152,8 @@ static int all_metrics(struct gating *g)
             continue;
         if (g->baseline->has[m]) {
             rc = add_row(g, m, NULL, g->baseline->values[m], g->run->values[m].median);
+            if (!rc && m == GWA_METRIC_KERNELS)
+                rc = doubt_the_step(g, g->baseline->values[m], g->run->values[m].median);
         } else if (!g->options->skipped[m]) {
             g->missing++;
             rc = REASON(g, "the baseline has no %s (--update%s adds it, --skip %s leaves it out)",
