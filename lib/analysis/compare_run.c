@@ -43,7 +43,8 @@ static bool takes_value(const char *option)
 
 char *gwa_script_label(const char *command)
 {
-    char *copy = command ? strdup(command) : NULL, *save = NULL, *label = NULL;
+    bool known = command && *command != '('; /* "(left out)" */
+    char *copy = known ? strdup(command) : NULL, *save = NULL, *label = NULL;
     if (!copy)
         return NULL;
     char *word = strtok_r(copy, " ", &save);

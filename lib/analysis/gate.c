@@ -58,6 +58,11 @@ static int compare_keys(struct gating *g)
     int rc = 0;
     for (unsigned k = 0; k < GWA_KEY_COUNT && !rc; k++) {
         const char *base = g->baseline->keys[k], *now = g->run->keys[k];
+        if (k == GWA_KEY_SCRIPT && !base && !now && !g->options->allowed[k]) {
+            rc = REASON(g, "the script is not known, its command line was not recorded: --label "
+                           "NAME names it");
+            continue;
+        }
         if ((gwa_keys[k].times && !times) || (!base && !now) || (base && now && !strcmp(base, now)))
             continue;
         base = base ? base : "unknown";
