@@ -51,6 +51,7 @@ static void metrics(const struct page *page, const struct check_report *r)
                                             {"NOW", RIGHT, 0},    {"DELTA", RIGHT, 0},
                                             {"MARGIN", RIGHT, 0}, {"VERDICT", LEFT, 1}};
     char n[TEXT_NUMBER];
+    const char *process = NULL;
     if (!r->gate->rows_count)
         return;
     fputc('\n', page->out);
@@ -60,15 +61,18 @@ static void metrics(const struct page *page, const struct check_report *r)
         unsigned unit = gwa_metrics[row->metric].unit;
         if (!shown(page, row))
             continue;
-        char *metric = words_metric(row);
+        if (row->process && (!process || strcmp(process, row->process))) {
+            table_row(t);
+            table_cell(t, "%s", row->process);
+        }
+        process = row->process;
         table_row(t);
-        table_cell(t, "%s", metric);
+        table_cell(t, row->process ? "  %s" : "%s", gwa_metrics[row->metric].key);
         table_cell(t, "%s", words_value(n, row->base, unit));
         table_cell(t, "%s", words_value(n, row->now, unit));
         table_cell(t, "%s", words_delta(n, row->base, row->now, unit));
         table_cell(t, "%s", words_value(n, row->margin, unit));
         table_cell(t, "%s", words_verdict(row->verdict));
-        free(metric);
     }
     table_print(t);
     page_text(page, "  ",

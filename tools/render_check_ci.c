@@ -302,8 +302,11 @@ void render_check_summary(FILE *out, const struct check_report *r)
         bullet(out, xstrdup(g->reasons[i]));
     for (size_t i = 0; i < g->notes_count; i++)
         bullet(out, xstrdup(g->notes[i]));
-    for (size_t i = 0; i < g->patterns_count; i++)
-        bullet(out, words_pattern(&g->patterns[i]));
+    for (size_t i = 0; i < g->patterns_count; i++) {
+        char *text = words_pattern(&g->patterns[i]);
+        bullet(out, xprintf("%s%s", g->patterns[i].fails ? "FAILED: " : "", text));
+        free(text);
+    }
     if (g->rows_count)
         table(out, g);
     if (!g->failed || !(g->kernels_count + g->calls_count))

@@ -43,7 +43,9 @@ static int renew_key(char **old, const char *now)
     return 1;
 }
 
-/* Counts per step that are the same to the figures that are written stay. */
+/* Counts per step that are the same to the figures that are written stay; what is done in fewer
+ * than one of ten steps is no step's work. */
+#define NAMES_LEAST 0.1
 #define NAMES_ABS 0.05
 #define NAMES_REL 0.005
 
@@ -53,6 +55,8 @@ static int renew_names(struct gwa_names *old, const struct gwa_names *now)
     struct gwa_names made = {0};
     int changed = 0;
     for (size_t i = 0; i < now->count; i++) {
+        if (now->list[i].calls < NAMES_LEAST)
+            continue;
         const struct gwa_named *before = gwa_names_find(old, now->list[i].name);
         double calls = before ? before->calls : NAN;
         changed += renew(&margins, &calls, now->list[i].calls);
@@ -62,7 +66,7 @@ static int renew_names(struct gwa_names *old, const struct gwa_names *now)
         }
     }
     for (size_t i = 0; i < old->count; i++)
-        changed += !gwa_names_find(now, old->list[i].name);
+        changed += !gwa_names_find(&made, old->list[i].name);
     gwa_names_free(old);
     *old = made;
     return changed;

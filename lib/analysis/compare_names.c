@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* A name that goes into a baseline is one line that a person can read. */
-#define NAME_LONGEST 240
+#define NAME_LONGEST 252
+#define NAME_CUT     240 /* and "...#" with the hash of all of it: as long as the longest */
 
 static uint32_t hash_of(const char *s)
 {
@@ -19,8 +20,9 @@ static uint32_t hash_of(const char *s)
     return h;
 }
 
-/* The same for the same name, whichever file it comes from. post: whether it was cut. */
-static bool plain_name(const char *name, char out[NAME_LONGEST + 16])
+/* The same for the same name, whichever file it comes from; what was cut once stays as it is.
+ * post: whether it was cut. */
+static bool plain_name(const char *name, char out[NAME_LONGEST + 1])
 {
     size_t n = 0;
     for (; name[n] && n < NAME_LONGEST; n++)
@@ -28,7 +30,7 @@ static bool plain_name(const char *name, char out[NAME_LONGEST + 16])
     out[n] = 0;
     if (!name[n])
         return false;
-    snprintf(out + n, 16, "...#%08x", hash_of(name));
+    snprintf(out + NAME_CUT, NAME_LONGEST + 1 - NAME_CUT, "...#%08x", hash_of(name));
     return true;
 }
 
@@ -58,7 +60,7 @@ static void free_named(struct gwa_named *named)
 int gwa_names_add(struct gwa_names *n, const char *raw, double calls, double mean_us,
                   const char *where)
 {
-    char name[NAME_LONGEST + 16];
+    char name[NAME_LONGEST + 1];
     if (gwa_reserve((void **)&n->list, &n->room, n->count, sizeof(*n->list)))
         return -ENOMEM;
     raw = raw ? raw : "(name unknown)";

@@ -182,6 +182,11 @@ static void names_are_plain_and_not_endless(void **state)
     assert_string_equal(n.list[0].name, "(name unknown)");
     assert_string_equal(n.list[1].name, "?[2J??");
     assert_true(strlen(n.list[2].name) < 260);
+    /* as a baseline holds it, it is the same name */
+    struct gwa_names again = {0};
+    gwa_names_add(&again, n.list[2].name, 1, NAN, NULL);
+    assert_string_equal(again.list[0].name, n.list[2].name);
+    gwa_names_free(&again);
     assert_int_equal(strlen(n.list[2].full), 1999);
     gwa_names_free(&n);
 }
