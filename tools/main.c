@@ -30,7 +30,8 @@ static void usage(FILE *out)
         "\ngpuwait COMMAND --help tells the options of a command, gpuwait --version the version.\n"
         "\nexamples:\n"
         "  gpuwait run -- python train.py\n"
-        "  gpuwait report\n",
+        "  gpuwait report\n"
+        "  gpuwait check --baseline ci/train.json\n",
         out);
 }
 

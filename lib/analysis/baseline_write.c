@@ -46,8 +46,8 @@ static int renew_key(char **old, const char *now)
 /* Counts per step that are the same to the figures that are written stay; what is done in fewer
  * than one of ten steps is no step's work. */
 #define NAMES_LEAST 0.1
-#define NAMES_ABS 0.05
-#define NAMES_REL 0.005
+#define NAMES_ABS   0.05
+#define NAMES_REL   0.005
 
 static int renew_names(struct gwa_names *old, const struct gwa_names *now)
 {
