@@ -128,6 +128,7 @@ static int diff(const struct diff *d, const char *base, const char *now)
     struct reading r[2] = {{.what = d->load}, {.what = d->load}};
     pthread_t other;
     r[0].what.path = base;
+    r[0].what.quiet = true; /* one progress is enough */
     r[1].what.path = now;
     bool two = !pthread_create(&other, NULL, read_one, &r[0]);
     if (!two)

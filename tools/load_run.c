@@ -26,7 +26,7 @@ static int one(struct gwt_trace *trace, const char *path, void *arg)
     struct progress progress;
     struct gwa_options options = l->what->options;
     struct gwa_process *p;
-    options.progress = progress_show;
+    options.progress = l->what->quiet ? NULL : progress_show;
     options.progress_arg = &progress;
     progress_begin(&progress);
     int rc = gwa_analyse(trace, &options, &p, &error);

@@ -9,6 +9,7 @@ struct load_run {
     const char *process; /* NULL: all */
     const char *label;   /* instead of the script's name; NULL */
     size_t min_steps;    /* 0: the usual */
+    bool quiet;          /* no progress on the terminal */
     struct gwa_options options;
 };
 

@@ -73,6 +73,15 @@ runs "fewer, dearer launches" 1 $check dear -b real.json --accept-wins
 has "by the host's time for one" "$out" '^  host_us_per_launch .*REGRESSED'
 has "though there are fewer" "$out" '^  launch_calls .*WIN'
 
+# kernels by name add up to the kernels of a step: on several threads, in graphs, by the token
+for kind in checkpoint replay generate; do
+    env LD_LIBRARY_PATH="$B/sim" SIM_CLOCK=virtual "$gpuwait" run --no-report -o "$kind" -- \
+        "$B/sim/clients/loops" $kind 60 >"$out" 2>"$err"
+    runs "$kind" 0 $check "$kind" -b "$kind.json" --update
+    is "$kind: the names' sum" "$(json "$kind.json" 'j["metrics"]["kernels"]["value"] > 5 and j["metrics"]["kernels"]["value"]')" \
+        "$(json "$kind.json" 'round(sum(j["kernels"].values()))')"
+done
+
 # ---- patterns -------------------------------------------------------------------------------
 runs "a required kernel" 0 $check two -b base.json --require fused_bias
 runs "that is missing" 1 $check kernel -b base.json --require 'fused*float'
@@ -135,6 +144,18 @@ other script 's/"script": "gated"/"script": "train.py"/'
 runs "--label names a script" 0 $check two -b other.json --label train.py
 runs "--update takes another machine's" 0 $check two -b other.json --update --label gated
 same "whole" first.json other.json
+
+# what PyTorch says of itself is a key
+if command -v "${CC:-cc}" >/dev/null; then
+    mkdir -p torch/lib
+    printf '__all__ = ["__version__", "cuda"]\n__version__ = "2.11.0+cu130"\n' >torch/version.py
+    "${CC:-cc}" -shared -x c /dev/null -o torch/lib/libtorch_cuda.so
+    export LD_PRELOAD="$work/torch/lib/libtorch_cuda.so"
+    rec torch.d none
+    unset LD_PRELOAD
+    runs "another PyTorch" 3 $check torch.d -b first.json
+    has "is named" "$out" 'torch differs: unknown in the baseline, 2.11.0+cu130'
+fi
 
 # ---- unusable ------------------------------------------------------------------------------------
 bad() { # NAME PATTERN; stdin: the file
