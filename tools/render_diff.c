@@ -34,8 +34,13 @@ static char *percent(char *out, double base, double now)
     if (!isfinite(base) || !isfinite(now) || base == 0)
         return strcpy(out, "");
     double by = 100 * (now - base) / fabs(base);
-    snprintf(out, TEXT_NUMBER, "%c%s %%", by < 0 ? '-' : '+', text_fixed(n, fabs(by), 1));
-    return base == now ? strcpy(out, "") : out;
+    if (fabs(by) < 0.05)
+        return strcpy(out, "");
+    if (by >= 1000)
+        snprintf(out, TEXT_NUMBER, "%s times", text_short(n, now / base));
+    else
+        snprintf(out, TEXT_NUMBER, "%c%s %%", by < 0 ? '-' : '+', text_fixed(n, fabs(by), 1));
+    return out;
 }
 
 /* What is 0 on both sides tells nothing. */
@@ -216,9 +221,9 @@ void render_diff(const struct page *page, const struct diff_report *r)
         group(page, r->diff, g);
     double spread = fmax(r->diff->base->spread_pct, r->diff->now->spread_pct);
     if (spread > 0) {
-        char *text = xprintf("Noise: half of the steps of one run differ by up to %s %% in time; "
-                             "a time that moved less may not have moved.",
-                             text_fixed(n, spread, 1));
+        char *text = xprintf("Noise: half of the steps of one run lie within %s %% of its step "
+                             "time, and two equal runs may differ by as much.",
+                             text_fixed(n, spread / 2, 1));
         page_text(page, "  ", text);
         free(text);
     }

@@ -81,6 +81,8 @@ char *words_delta(char *out, double base, double now, unsigned unit)
     if (by == 0)
         return strcpy(out, "0");
     words_value(n, fabs(by), unit);
+    if (strtod(n, NULL) == 0) /* less than is shown */
+        return strcpy(out, "0");
     snprintf(out, TEXT_NUMBER, "%c%.*s", by < 0 ? '-' : '+', TEXT_NUMBER - 2, n);
     return out;
 }

@@ -128,14 +128,26 @@ enum gwa_move gwa_moved(const struct gwa_margins *m, double base, double now, do
     return beyond(base - now, of, m->below_abs, m->below_rel, part) ? GWA_MOVE_DOWN : GWA_MOVE_NONE;
 }
 
-/* A median lies between its run's least and most. Times of one run have one spread, that of its
- * steps: the range that half of them are in. */
+/* Half of the steps lie within the spread, so half of it on either side of the median. Beyond half
+ * of the time itself nothing is noise. */
+static bool step_time_within(double by, double base, double spread_pct)
+{
+    return by <= fmin(spread_pct / 2, 50) / 100 * base;
+}
+
+/* A count that varies: either median is one that the other run has seen. Times but the step's have
+ * no spread that is known: the margins of the table. */
 bool gwa_within_noise(unsigned metric, const struct gwa_spread *base, const struct gwa_spread *now,
                       double spread_pct)
 {
+    struct gwa_margins margins = gwa_margins_of(metric);
     double by = fabs(now->median - base->median);
+    if (isnan(by))
+        return false;
+    if (metric == GWA_METRIC_STEP_MS)
+        return step_time_within(by, fabs(base->median), spread_pct);
     if (gwa_metrics[metric].group == GWA_GROUP_TIME)
-        return by <= spread_pct / 100 * fabs(base->median);
+        return gwa_moved(&margins, base->median, now->median, 1) == GWA_MOVE_NONE;
     return now->median >= base->least && now->median <= base->most && base->median >= now->least &&
            base->median <= now->most;
 }

@@ -270,8 +270,8 @@ enum gwa_move { GWA_MOVE_NONE, GWA_MOVE_UP, GWA_MOVE_DOWN };
 /* Beyond both margins, each divided by `part`. NaN moves nowhere. */
 enum gwa_move gwa_moved(const struct gwa_margins *m, double base, double now, double part);
 
-/* Whether a difference is less than steps of one run differ among themselves.
- * post: false where that is not known. */
+/* Whether a difference may be one of two equal runs. spread_pct: of step times, the wider of the
+ * two. post: false where that is not known. */
 bool gwa_within_noise(unsigned metric, const struct gwa_spread *base, const struct gwa_spread *now,
                       double spread_pct);
 

@@ -13,9 +13,11 @@ static uint8_t noise_of(const struct gwa_diff *d, unsigned m)
         return GWA_NOISE_SAME;
     if (gwa_within_noise(m, base, now, spread))
         return GWA_NOISE_WITHIN;
-    bool known = gwa_metrics[m].group == GWA_GROUP_STEP
-                     ? isfinite(base->least + now->least)
-                     : gwa_metrics[m].group == GWA_GROUP_TIME && spread > 0;
+    bool known = gwa_metrics[m].group == GWA_GROUP_TIME;
+    if (m == GWA_METRIC_STEP_MS)
+        known = spread > 0;
+    else if (gwa_metrics[m].group == GWA_GROUP_STEP)
+        known = isfinite(base->least + now->least);
     return known && isfinite(base->median + now->median) ? GWA_NOISE_BEYOND : GWA_NOISE_UNKNOWN;
 }
 

@@ -285,17 +285,35 @@ static void differences_know_their_noise(void **state)
     a.steps.h2d_bytes = (struct gwa_spread){4000, 4096, 5000}; /* varies with the data */
     b.steps.h2d_bytes = (struct gwa_spread){4000, 4200, 5000};
     b.steps.syncs = always(2);
-    b.steps.ms.median = 10.3; /* 3 %: half of the steps differ by 4 */
-    b.launches.host_us_per_launch = 11;
+    b.steps.ms.median = 10.2;             /* half of the steps are within 4 %: 2 on either side */
+    b.launches.host_us_per_launch = 13.4; /* its margin is 35 % */
     struct gwa_run base = run_of(&a, 1), now = run_of(&b, 1);
     assert_int_equal(gwa_diff(&base, &now, GWA_SORT_EFFECT, &d), 0);
     assert_int_equal(row_of(&d, GWA_METRIC_LAUNCH_CALLS)->noise, GWA_NOISE_SAME);
     assert_int_equal(row_of(&d, GWA_METRIC_H2D_BYTES)->noise, GWA_NOISE_WITHIN);
     assert_int_equal(row_of(&d, GWA_METRIC_SYNCS)->noise, GWA_NOISE_BEYOND);
     assert_int_equal(row_of(&d, GWA_METRIC_STEP_MS)->noise, GWA_NOISE_WITHIN);
-    assert_int_equal(row_of(&d, GWA_METRIC_HOST_US)->noise, GWA_NOISE_BEYOND); /* 10 % */
+    assert_int_equal(row_of(&d, GWA_METRIC_HOST_US)->noise, GWA_NOISE_WITHIN);
     assert_null(row_of(&d, GWA_METRIC_PEAK_RESERVED));
     assert_int_equal(d.kernels_count, 0);
+    gwa_diff_free(&d);
+    gwa_run_free(&now);
+    b.steps.ms.median = 10.3;
+    b.launches.host_us_per_launch = 13.6;
+    now = run_of(&b, 1);
+    assert_int_equal(gwa_diff(&base, &now, GWA_SORT_EFFECT, &d), 0);
+    assert_int_equal(row_of(&d, GWA_METRIC_STEP_MS)->noise, GWA_NOISE_BEYOND);
+    assert_int_equal(row_of(&d, GWA_METRIC_HOST_US)->noise, GWA_NOISE_BEYOND);
+    gwa_diff_free(&d);
+    gwa_run_free(&base);
+    gwa_run_free(&now);
+    /* steps that differ wildly excuse no doubling */
+    a.steps.spread_pct = 7300;
+    b.steps.ms.median = 20;
+    base = run_of(&a, 1);
+    now = run_of(&b, 1);
+    assert_int_equal(gwa_diff(&base, &now, GWA_SORT_EFFECT, &d), 0);
+    assert_int_equal(row_of(&d, GWA_METRIC_STEP_MS)->noise, GWA_NOISE_BEYOND);
     gwa_diff_free(&d);
     gwa_run_free(&base);
     gwa_run_free(&now);
