@@ -321,7 +321,8 @@ static void differences_know_their_noise(void **state)
 
 static struct gwa_finding found(const char *id)
 {
-    return (struct gwa_finding){.id = id, .what = (char[]){"x"}, .share_pct = 5};
+    static char what[] = "x";
+    return (struct gwa_finding){.id = id, .what = what, .share_pct = 5};
 }
 
 static void findings_appear_and_disappear(void **state)
