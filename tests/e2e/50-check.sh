@@ -84,6 +84,29 @@ for kind in checkpoint replay generate; do
         "$(json "$kind.json" 'round(sum(j["kernels"].values()))')"
 done
 
+# ranks: all together, and each against itself
+ranks() { # DIR CHANGE-OF-RANK-0 CHANGE-OF-RANK-1
+    mkdir "$1"
+    for r in 0 1; do
+        eval "_change=\$$((r + 2))"
+        env RANK=$r LD_LIBRARY_PATH="$B/sim" SIM_CLOCK=virtual GPUWAIT_OUT="$1" \
+            LD_PRELOAD="$B/libgpuwait.so" "$B/sim/clients/gated" "$_change" >/dev/null 2>&1
+    done
+}
+ranks both none none
+runs "two ranks" 0 $check both -b ranks.json --update
+is "a step of both" 150 "$(json ranks.json 'j["metrics"]["kernels"]["value"]')"
+is "and of each" "[75, 75]" "$(json ranks.json '[p["kernels"] for p in j["processes"].values()]')"
+sed -i 's/\("host_us_per_launch": .*\)"abs": 1,/\1"abs": 100,/' ranks.json
+runs "they pass" 0 $check both -b ranks.json
+ranks uneven win sync
+runs "one waits less, the other more" 1 $check uneven -b ranks.json
+has "together nothing changed" "$out" '^  syncs  *2  *2  *0 .* ok$'
+has "each did" "$out" '^    syncs  *1  *2  *+1 .* REGRESSED$'
+runs "one of two ranks" 3 $check both -b ranks.json --process 1
+tr '\n' ' ' <"$out" | tr -s ' ' >flat
+has "is another number of processes" flat 'processes differs: 2 in the baseline, 1 now'
+
 # ---- patterns -------------------------------------------------------------------------------
 runs "a required kernel" 0 $check two -b base.json --require fused_bias
 runs "that is missing" 1 $check kernel -b base.json --require 'fused*float'
