@@ -168,6 +168,13 @@ static int listen(struct gwa_tally *t)
     return 0;
 }
 
+static int count_in_step(struct gwa_tally *t, const struct gwt_event *e, unsigned kind)
+{
+    if (kind != GWA_STEP_STEADY && kind != GWA_STEP_UNUSUAL)
+        return 0;
+    return gwa_step_calls_event(t->step_calls, e, kind == GWA_STEP_STEADY);
+}
+
 /* steps: there are some. */
 static int place_event(struct gwa_tally *t, const struct gwt_event *e, bool steps)
 {
@@ -180,9 +187,8 @@ static int place_event(struct gwa_tally *t, const struct gwt_event *e, bool step
     }
     if (!rc && steps)
         rc = gwa_steps_place(t->steps, e, ns, &where);
-    if (!rc && where.step != UINT32_MAX &&
-        gwa_steps_list(t->steps)[where.step].kind == GWA_STEP_STEADY)
-        rc = gwa_step_calls_event(t->step_calls, e);
+    if (!rc && where.step != UINT32_MAX)
+        rc = count_in_step(t, e, gwa_steps_list(t->steps)[where.step].kind);
     if (!rc && t->attribution) {
         gwa_timeline_at(t->timeline, &where);
         rc = gwa_attribution_event(t->attribution, e, &where);
@@ -260,7 +266,7 @@ int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
     p->intervals = t->ranges.count;
     if ((rc = gwa_finish_devices(t, p)) || (rc = gwa_finish_calls(t, p)) ||
         (rc = gwa_finish_stuck(t, p)) || (rc = gwa_steps_summary(t->steps, &p->steps)) ||
-        (rc = gwa_step_calls_finish(t->step_calls, trace, p->steps.steady, p)))
+        (rc = gwa_step_calls_finish(t->step_calls, trace, p)))
         goto out;
     gwa_finish_quality(t, p);
     for (size_t i = 0; i < p->devices_count; i++) {

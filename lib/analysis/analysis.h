@@ -398,10 +398,11 @@ struct gwa_spread {
 /* Of the steady steps, unless a field says otherwise. Figures are medians where they are one
  * number; NaN where not known. */
 struct gwa_step_summary {
-    size_t count;    /* steady and unusual ones */
-    size_t all;      /* warm-up too */
-    size_t steady;   /* those that medians are over */
-    double warmup_s; /* before the first steady step */
+    size_t count;         /* steady and unusual ones */
+    size_t all;           /* warm-up too */
+    size_t steady;        /* those that medians are over */
+    double captures_mean; /* stream captures per step, over `count` */
+    double warmup_s;      /* before the first steady step */
     struct gwa_spread ms;
     double spread_pct; /* of `ms`: interquartile range over median */
     struct gwa_spread launches, graph_launches, kernels, syncs, copies, h2d_bytes, d2h_bytes;

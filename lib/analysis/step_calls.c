@@ -3,6 +3,7 @@
 #include "kinds.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ struct gwa_step_calls {
     size_t graphs_count;
     uint64_t unnamed; /* kernels whose id is not believed */
     uint64_t apis[APIS];
+    uint64_t captures; /* in unusual steps too: a loop that captures now and then */
 };
 
 struct gwa_step_calls *gwa_step_calls_new(void)
@@ -41,9 +43,11 @@ static int count(uint64_t **list, size_t *size, uint32_t id, uint64_t *lost)
     return rc;
 }
 
-int gwa_step_calls_event(struct gwa_step_calls *s, const struct gwt_event *e)
+int gwa_step_calls_event(struct gwa_step_calls *s, const struct gwt_event *e, bool steady)
 {
-    if (e->level == GWT_LEVEL_NONE || !gwa_executed(e))
+    if (e->kind == GWT_CAPTURE && e->flags & GWT_F_CLOSING && !e->status)
+        s->captures++;
+    if (!steady || e->level == GWT_LEVEL_NONE || !gwa_executed(e))
         return 0;
     if (e->kind == GWT_LAUNCH)
         return count(&s->signatures, &s->signatures_count, e->arg, &s->unnamed);
@@ -155,8 +159,11 @@ static int calls(const struct gwa_step_calls *s, const struct gwt_trace *trace, 
 }
 
 int gwa_step_calls_finish(const struct gwa_step_calls *s, const struct gwt_trace *trace,
-                          size_t steps, struct gwa_process *p)
+                          struct gwa_process *p)
 {
+    size_t steps = p->steps.steady;
+    p->steps.captures_mean =
+        p->steps.count ? (double)s->captures / (double)p->steps.count : (double)NAN;
     if (!steps)
         return 0;
     int rc = kernels(s, trace, steps, p);

@@ -9,12 +9,15 @@ struct gwa_step_calls;
 struct gwa_step_calls *gwa_step_calls_new(void);
 void gwa_step_calls_free(struct gwa_step_calls *s);
 
-/* pre: e lies in a steady step. post: 0 or -ENOMEM. */
-int gwa_step_calls_event(struct gwa_step_calls *s, const struct gwt_event *e);
+/* pre: e lies in a step that counts. steady: in a steady one, not an unusual one.
+ * post: 0 or -ENOMEM. */
+int gwa_step_calls_event(struct gwa_step_calls *s, const struct gwt_event *e, bool steady);
 
-/* post: p->step_kernels and p->step_calls, means over `steps`; 0 or -ENOMEM. */
+/* pre: p->steps is there.
+ * post: p->step_kernels and p->step_calls, means over the steady steps, and captures_mean of
+ *       p->steps; 0 or -ENOMEM. */
 int gwa_step_calls_finish(const struct gwa_step_calls *s, const struct gwt_trace *trace,
-                          size_t steps, struct gwa_process *p);
+                          struct gwa_process *p);
 void gwa_step_calls_release(struct gwa_process *p);
 
 #endif

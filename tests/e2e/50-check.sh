@@ -53,6 +53,9 @@ has "both kernels that came are named" "$out" 'gelu('
 fails allreduce collectives '1  *4  *+3  ncclAllReduce'
 fails pageable pageable_bytes 'blocking_copies .*REGRESSED'
 fails empty allocation_calls '0  *1  *+1  cudaMalloc'
+rec capture capture
+runs "a graph captured in every tenth step" 1 $check capture -b base.json
+has "is a capture after warm-up" "$out" '^  captures  *0  *0.1.*REGRESSED'
 runs "one metric may be left out" 0 $check empty -b base.json --skip allocation_calls
 has "and is shown as that" "$out" 'allocation_calls .*skipped'
 

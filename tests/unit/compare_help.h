@@ -59,6 +59,7 @@ static inline struct gwa_process usual_process(void)
                   .collectives = always(0),
                   .collective_bytes = always(0),
                   .captures = always(0),
+                  .captures_mean = 0,
                   .module_loads = always(0),
                   .small_reads = always(1),
                   .micro_batches = 1,

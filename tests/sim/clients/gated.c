@@ -5,7 +5,8 @@
  *
  * CHANGE is none, sync (one more .item()), kernel (a fused kernel becomes two), allreduce (one per
  * micro-batch), pageable (the batch is no longer pinned), empty (memory is given back in every
- * step), win (no .item()), dear (fewer launches, each dearer), killed (ends by SIGKILL half-way).
+ * step), capture (a graph in every tenth step), win (no .item()), dear (fewer launches, each
+ * dearer), killed (ends by SIGKILL half-way).
  */
 #include "client.h"
 
@@ -148,6 +149,23 @@ static void backward(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* ---- a graph that is made again and again -----------------------------------------------------
+ */
+
+static void capture(void)
+{
+    static cudaStream_t stream;
+    cudaGraph_t graph;
+    int n = 0;
+    void *args[] = {&memory, &memory, &n};
+    if (!stream)
+        CHECK(cudaStreamCreateWithFlags(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(launch(&kernels[GEMM], (dim3){64, 1, 1}, (dim3){128, 1, 1}, args, 0, stream));
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphDestroy(graph));
+}
+
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 static void step(void)
@@ -192,6 +210,8 @@ int main(int argc, char **argv)
         if (changed("killed") && i == steps / 2)
             kill(getpid(), SIGKILL);
         step();
+        if (changed("capture") && i % 10 == 9)
+            capture();
     }
     pthread_mutex_lock(&lock);
     hand_over(QUIT);
