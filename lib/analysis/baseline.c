@@ -67,7 +67,7 @@ static bool number(const json_t *j, double *out)
 {
     if (!json_is_number(j))
         return false;
-    *out = json_number_value(j);
+    *out = json_number_value(j) + 0.0; /* -0 is 0 */
     return *out >= 0 && *out <= NUMBER_MOST;
 }
 

@@ -140,12 +140,12 @@ int gwa_baseline_update(struct gwa_baseline *b, const struct gwa_run *run, bool 
 /* ---- text ---------------------------------------------------------------------------------------
  */
 
-/* As few digits as say it: 4312, 0.5, 25.31. */
+/* As few digits as say it: 4312, 0.5, 25.31; what is read from it is written the same. */
 static void put_number(FILE *out, double v)
 {
     if (isnan(v))
         fputs("null", out);
-    else if (v == floor(v) && v < 1e15)
+    else if ((v == floor(v) || v >= 1e5) && v < 1e15)
         fprintf(out, "%.0f", v);
     else
         fprintf(out, "%.6g", v);
