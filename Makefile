@@ -97,7 +97,8 @@ $(B)/gpuwait: $(call obj,$(tools_src)) $(libs)
 
 # Prints through the report's own code.
 render_src := $(wildcard tools/render*.c) tools/table.c tools/text.c tools/tool.c
-$(B)/tests/unit/render_sample: $(call obj,tests/unit/render_sample.c $(render_src)) $(libs)
+samples    := $(patsubst %,$(B)/tests/unit/%,render_sample check_sample)
+$(samples): $(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(call obj,$(render_src)) $(libs)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(link) $(LDLIBS) -o $@
@@ -131,7 +132,7 @@ demo: all sim ## record a small training job and report it (simulated GPU where 
 	B='$(abspath $(B))' sh tests/demo.sh
 
 unit: $(unit) $(patsubst tests/unit/%.c,$(B)/tests/unit/%, \
-          $(wildcard tests/unit/example.c tests/unit/render_sample.c)) \
+          $(wildcard tests/unit/example.c tests/unit/*_sample.c)) \
       $(patsubst tests/fixtures/%.c,$(B)/%,$(wildcard tests/fixtures/trim.c))
 tests: all sim noop unit
 

@@ -235,9 +235,9 @@ static int run(const struct command *self, int argc, char **argv)
     }
     const char *path = optind < argc ? argv[optind] : LOAD_DEFAULT;
     if (events)
-        return finish_output(load_traces(path, process, info_events, &json));
+        return finish_output(load_traces(path, process, info_events, &json, NULL));
     info.json = json ? json_array() : NULL;
-    int code = load_traces(path, process, one, &info);
+    int code = load_traces(path, process, one, &info, NULL);
     if (json && info.shown) {
         int printed = render_json_print(render_json_root(info.json));
         return printed ? printed : code;

@@ -146,7 +146,7 @@ static int run(const struct command *self, int argc, char **argv)
     }
     r.page = page_stdout(all);
     r.json = json ? json_array() : NULL;
-    int code = load_traces(optind < argc ? argv[optind] : LOAD_DEFAULT, process, one, &r);
+    int code = load_traces(optind < argc ? argv[optind] : LOAD_DEFAULT, process, one, &r, NULL);
     if (!r.shown && r.no_range)
         say("%s", r.no_range);
     free(r.no_range);

@@ -6,6 +6,8 @@
 
 extern const struct command cmd_run;
 extern const struct command cmd_report;
+extern const struct command cmd_check;
+extern const struct command cmd_diff;
 extern const struct command cmd_info;
 extern const struct command cmd_doctor;
 

@@ -67,7 +67,7 @@ static int nothing(const char *path)
     return TOOL_NOTHING;
 }
 
-int load_traces(const char *path, const char *process, load_each each, void *arg)
+int load_traces(const char *path, const char *process, load_each each, void *arg, size_t *unread)
 {
     struct gwt_error error = {""};
     char **list, *end = NULL;
@@ -117,6 +117,8 @@ int load_traces(const char *path, const char *process, load_each each, void *arg
     }
     free(sources);
     gwt_list_free(list);
+    if (unread)
+        *unread = failed;
     if (done)
         return TOOL_FINE;
     if (failed)

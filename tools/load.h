@@ -12,8 +12,9 @@ typedef int (*load_each)(struct gwt_trace *trace, const char *path, void *arg);
 
 /* Calls `each` for every process in TRACE, by rank, then by name. `process`: only the one with
  * this process id or, where there is none, this rank; NULL: all.
- * post: exit code; everything that went wrong has been said. */
-int load_traces(const char *path, const char *process, load_each each, void *arg);
+ * post: exit code, fine where one could be read; everything that went wrong has been said.
+ *       *unread: how many could not, unless that is NULL. */
+int load_traces(const char *path, const char *process, load_each each, void *arg, size_t *unread);
 
 /* A reader's progress, on a terminal and after a second only. */
 struct progress {

@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* In the order in which a person meets them. */
-static const struct command *const commands[] = {&cmd_run, &cmd_report, &cmd_info, &cmd_doctor};
+static const struct command *const commands[] = {&cmd_run,  &cmd_report, &cmd_check,
+                                                 &cmd_diff, &cmd_info,   &cmd_doctor};
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static const struct command *find(const char *name)
@@ -29,7 +30,8 @@ static void usage(FILE *out)
         "\ngpuwait COMMAND --help tells the options of a command, gpuwait --version the version.\n"
         "\nexamples:\n"
         "  gpuwait run -- python train.py\n"
-        "  gpuwait report\n",
+        "  gpuwait report\n"
+        "  gpuwait check --baseline ci/train.json\n",
         out);
 }
 

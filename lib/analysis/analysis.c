@@ -39,7 +39,9 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
     t->durations = gwa_durations_new(trace);
     t->steps = gwa_steps_new(trace, o->step_range, o->step_kernel);
     t->memory = gwa_memory_new(trace);
-    if (!t->apis || !t->streams || !t->idle || !t->durations || !t->steps || !t->memory)
+    t->step_calls = gwa_step_calls_new();
+    if (!t->apis || !t->streams || !t->idle || !t->durations || !t->steps || !t->memory ||
+        !t->step_calls)
         return -ENOMEM;
     if (!o->range)
         return 0;
@@ -174,6 +176,13 @@ static int listen(struct gwa_tally *t)
     return 0;
 }
 
+static int count_in_step(struct gwa_tally *t, const struct gwt_event *e, unsigned kind)
+{
+    if (kind != GWA_STEP_STEADY && kind != GWA_STEP_UNUSUAL)
+        return 0;
+    return gwa_step_calls_event(t->step_calls, e, kind == GWA_STEP_STEADY);
+}
+
 /* steps: there are some. */
 static int place_event(struct gwa_tally *t, const struct gwt_event *e, bool steps)
 {
@@ -186,6 +195,8 @@ static int place_event(struct gwa_tally *t, const struct gwt_event *e, bool step
     }
     if (!rc && steps && gwa_ranges_hold(&t->ranges, e->t0_ns))
         rc = gwa_steps_place(t->steps, e, ns, &where);
+    if (!rc && where.step != UINT32_MAX)
+        rc = count_in_step(t, e, gwa_steps_list(t->steps)[where.step].kind);
     if (!rc && t->attribution) {
         gwa_timeline_at(t->timeline, &where);
         rc = gwa_attribution_event(t->attribution, e, &where);
@@ -221,7 +232,7 @@ static int place(struct gwa_tally *t, struct progress *progress)
 static int times(struct gwa_tally *t, struct progress *progress, struct gwt_error *error)
 {
     struct gwa_model model = {.start_ns = progress->options->start_us * 1e3};
-    bool sampled = gwa_durations_samples(t->durations) > 0;
+    bool sampled = !progress->options->counts_only && gwa_durations_samples(t->durations) > 0;
     int rc = choose_window(t, progress->options, error);
     if (rc)
         return rc;
@@ -262,7 +273,8 @@ int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
     p->coverage = gwt_coverage(trace);
     p->intervals = t->ranges.count;
     if ((rc = gwa_finish_devices(t, p)) || (rc = gwa_finish_calls(t, p)) ||
-        (rc = gwa_finish_stuck(t, p)) || (rc = gwa_steps_summary(t->steps, &p->steps)))
+        (rc = gwa_finish_stuck(t, p)) || (rc = gwa_steps_summary(t->steps, &p->steps)) ||
+        (rc = gwa_step_calls_finish(t->step_calls, trace, p)))
         goto out;
     gwa_finish_quality(t, p);
     for (size_t i = 0; i < p->devices_count; i++) {
@@ -300,6 +312,7 @@ void gwa_free(struct gwa_process *p)
     if (!p)
         return;
     gwa_findings_free(p);
+    gwa_step_calls_release(p);
     for (size_t i = 0; i < p->devices_count; i++)
         free_device(&p->devices[i]);
     free(p->devices);

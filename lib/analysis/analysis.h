@@ -40,6 +40,8 @@ struct gwa_options {
      * 0, 0: all of those that are not warm-up. */
     uint32_t step_from, step_to;
     bool whole; /* times from the whole recording or range, warm-up too */
+    /* Counts alone: the device's time, and what it waited for, stay unknown. */
+    bool counts_only;
     /* From the return of a launch to its start on an idle device, us; 0: as it is without a
      * profiler. Under one, calls last longer and starts follow sooner. */
     double start_us;
@@ -396,9 +398,11 @@ struct gwa_spread {
 /* Of the steady steps, unless a field says otherwise. Figures are medians where they are one
  * number; NaN where not known. */
 struct gwa_step_summary {
-    size_t count;    /* steady and unusual ones */
-    size_t all;      /* warm-up too */
-    double warmup_s; /* before the first steady step */
+    size_t count;         /* steady and unusual ones */
+    size_t all;           /* warm-up too */
+    size_t steady;        /* those that medians are over */
+    double captures_mean; /* stream captures per step, over `count` */
+    double warmup_s;      /* before the first steady step */
     struct gwa_spread ms;
     double spread_pct; /* of `ms`: interquartile range over median */
     struct gwa_spread launches, graph_launches, kernels, syncs, copies, h2d_bytes, d2h_bytes;
@@ -418,6 +422,12 @@ struct gwa_step_summary {
     double confidence;         /* 0 .. 1 */
     bool by_token;             /* a generation loop: no backward, one launch pattern a token */
     const char *found_by;      /* "launches", "graph launches", "range", "kernel" */
+};
+
+/* What a steady step holds by name: means over these steps. */
+struct gwa_per_step {
+    const char *name; /* kernels: demangled, NULL: none; calls: the API's */
+    double calls;
 };
 
 /* Findings: findings.def has one row for each id. */
@@ -479,8 +489,12 @@ struct gwa_process {
     size_t streams_count;
     struct gwa_device *devices; /* those that something ran on, by index */
     size_t devices_count;
-    struct gwa_step_summary steps; /* count 0: none found */
-    struct gwa_finding *findings;  /* the first is the verdict */
+    struct gwa_step_summary steps;     /* count 0: none found */
+    struct gwa_per_step *step_kernels; /* executed, of all devices, by name */
+    size_t step_kernels_count;
+    struct gwa_per_step *step_calls; /* executed calls but launches, by API */
+    size_t step_calls_count;
+    struct gwa_finding *findings; /* the first is the verdict */
     size_t findings_count;
     struct gwa_what_if *what_if;
     size_t what_if_count;

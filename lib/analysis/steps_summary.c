@@ -209,10 +209,11 @@ int gwa_steps_summary(struct gwa_steps *s, struct gwa_step_summary *out)
 {
     *out = (struct gwa_step_summary){.count = s->steady + s->unusual,
                                      .all = s->steady + s->unusual + s->warm,
+                                     .steady = s->steady,
                                      .confidence = NAN,
                                      .warmup_s = NAN};
     if (!out->count || !s->rows) {
-        out->count = out->all = 0;
+        out->count = out->all = out->steady = 0;
         return 0;
     }
     gwa_steps_place_end(s);

@@ -296,4 +296,5 @@ void gwa_tally_free(struct gwa_tally *t)
     gwa_ranges_free(&t->ranges);
     gwa_ranges_free(&t->window);
     gwa_steps_free(t->steps);
+    gwa_step_calls_free(t->step_calls);
 }

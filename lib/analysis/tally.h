@@ -9,6 +9,7 @@
 #include "idle.h"
 #include "memory.h"
 #include "ranges.h"
+#include "step_calls.h"
 #include "steps.h"
 #include "timeline.h"
 
@@ -73,6 +74,7 @@ struct gwa_tally {
     struct gwa_steps *steps;
     struct gwa_timeline *timeline; /* NULL: the recording holds no samples */
     struct gwa_memory_use *memory;
+    struct gwa_step_calls *step_calls;
     struct gwa_attribution *attribution; /* of its idle time */
     struct gwa_api_tally *apis;
     struct gwa_stream_tally *streams;

@@ -135,9 +135,12 @@ static void torch_version(const char *library, const char *base)
     while (lib > 0 && library[lib - 1] != '/')
         lib--;
     snprintf(path, sizeof path, "%.*sversion.py", lib, library);
-    const char *p = read_file(path, text, sizeof text) > 0 ? strstr(text, "__version__") : NULL;
-    if (p && sscanf(p, "__version__%*[ =]%*['\"]%63[^'\"]", version) == 1)
-        fact("version.torch", version);
+    const char *p = read_file(path, text, sizeof text) > 0 ? text : NULL;
+    for (; p && (p = strstr(p, "__version__")); p++) /* it is in __all__, too */
+        if (sscanf(p, "__version__%*[ =]%*['\"]%63[^'\"]", version) == 1) {
+            fact("version.torch", version);
+            return;
+        }
 }
 
 static const char *const libraries[] = {"libcuda.so",       "libcudart",   "libcublas.so",

@@ -132,6 +132,7 @@ sim_client_unload      := # dlopens the driver
 sim_client_shapes      := libcudart.so.13
 sim_client_sections    := libcudart.so.13
 sim_client_nccl        := libcudart.so.13 libnccl.so.2
+sim_client_gated       := libcudart.so.13 libnccl.so.2
 sim_client_random      := libcudart.so.13
 sim_client_planted     := libcudart.so.13
 sim_client_model       := # dlopens the driver

@@ -67,6 +67,42 @@ EOF
 }
 "$B/tests/unit/render_sample" full json >"$tmp/json" || fail "render_sample failed"
 documented "$tmp/json" tools/man/gpuwait-report.1
+"$B/tests/unit/check_sample" fail json >"$tmp/json" || fail "check_sample failed"
+documented "$tmp/json" tools/man/gpuwait-check.1
+"$B/tests/unit/check_sample" fail diff-json >"$tmp/json" || fail "check_sample failed"
+documented "$tmp/json" tools/man/gpuwait-diff.1
+
+# -- metrics: name and words of the table, with their margins for those that are gated
+cat >"$tmp/metrics.c" <<'EOF2'
+#include "analysis/compare.h"
+#define X(id, key, group, unit, join, gated, worse, abs, rel, text, value) @ gated #key abs rel text
+GWA_METRICS(X)
+EOF2
+"$CC" -E -P -D_GNU_SOURCE -Iinclude -Ilib "$tmp/metrics.c" | tr '@' '\n' | grep -a '^ *\(YES\|NO\|TIMES\) "' >"$tmp/metrics"
+python3 - "$tmp/metrics" <<'EOF2' || failed=1
+import re, sys
+check, diff = open("tools/man/gpuwait-check.1").read(), open("tools/man/gpuwait-diff.1").read()
+bad = []
+rows = re.findall(r'(YES|NO|TIMES) "(\w+)" ([\d.]+) ([\d.]+) "([^"]*)"', open(sys.argv[1]).read())
+if len(rows) < 40:
+    bad.append("could not read the metrics: %d" % len(rows))
+for gated, key, absolute, relative, text in rows:
+    text = text[0].upper() + text[1:]
+    if ".It Va %s\n%s" % (key, text) not in diff:
+        bad.append("gpuwait-diff.1 does not have: %s, %s" % (key, text))
+    m = re.search(r"\.It Va %s\n%s[^;\n]*; (.*)\.\n" % (key, re.escape(text)), check)
+    if gated == "NO":
+        continue
+    if not m:
+        bad.append("gpuwait-check.1 does not have: %s, %s" % (key, text))
+        continue
+    said = [float(n) for n in re.findall(r"[\d.]+", m.group(1))]
+    if said != [n for n in (float(absolute), 100 * float(relative)) if n]:
+        bad.append("gpuwait-check.1: margins of %s are %s and %s" % (key, absolute, relative))
+for line in bad:
+    print("docs:", line)
+sys.exit(bool(bad))
+EOF2
 client=$B/sim/clients/rt13
 if [ -x "$client" ]; then
     env -u GPUWAIT LD_LIBRARY_PATH="$B/sim" "$GPUWAIT" run --no-report -o "$tmp/trace" -- "$client" >/dev/null 2>&1
