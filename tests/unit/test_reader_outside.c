@@ -139,7 +139,7 @@ static void a_stack_reads_back(void **state)
     struct gwt_record r = {.t0 = 2000000,
                            .dur = 40000,
                            .api = STACK,
-                           .flags = GWT_STACK_INSIDE | GWT_STACK_OF_MAIN,
+                           .flags = GWT_STACK_INSIDE << GWT_F_SUB_SHIFT | GWT_STACK_OF_MAIN,
                            .arg = 5,
                            .value = 3};
     static struct log_bytes log;
