@@ -131,6 +131,7 @@ json_t *render_steps_json(const struct gwa_step_summary *s)
     render_set(o, "least", least);
     render_set(o, "most", most);
     render_set(o, "micro_batches", figure(s, s->micro_batches));
+    render_set(o, "collective_batches", figure(s, s->collective_batches));
     render_set(o, "identical", truth(s, s->identical));
     render_set(o, "identical_pct", figure(s, s->identical_pct));
     render_set(o, "varies", text(s, s->varies));
@@ -144,6 +145,7 @@ json_t *render_steps_json(const struct gwa_step_summary *s)
     render_set(unusual, "period", s->count ? render_count(s->unusual_period) : json_null());
     render_set(unusual, "longer_ms", figure(s, s->unusual_ms));
     render_set(o, "unusual", unusual);
+    render_set(o, "other_pct", figure(s, s->other_pct));
     return o;
 }
 

@@ -408,10 +408,11 @@ struct gwa_step_summary {
     struct gwa_spread launches, graph_launches, kernels, syncs, copies, h2d_bytes, d2h_bytes;
     struct gwa_spread pageable_bytes, blocking_copies, allocations, host_allocations, frees;
     struct gwa_spread collectives, collective_bytes, captures, module_loads, small_reads;
-    double micro_batches; /* forward and backward passes per step */
-    bool identical;       /* same signatures, copies and order in all steady steps */
-    const char *varies;   /* where not: what does, in words; NULL */
-    double identical_pct; /* of steady steps, those like the most frequent one */
+    double micro_batches;      /* forward and backward passes per step */
+    double collective_batches; /* of them, those whose backward pass has collectives */
+    bool identical;            /* same signatures, copies and order in all steady steps */
+    const char *varies;        /* where not: what does, in words; NULL */
+    double identical_pct;      /* of steady steps, those like the most frequent one */
     /* of GPU time where sampled (else of launches) */
     double forward_pct, backward_pct, optimizer_pct;
     double recompute_pct;      /* of GPU time: forward launches repeated in backward */
@@ -419,6 +420,7 @@ struct gwa_step_summary {
     double unusual;            /* steps that were longer for what they did besides */
     unsigned unusual_period;   /* they come every so many steps; 0: not regularly */
     double unusual_ms;         /* by how much they are longer */
+    double other_pct;          /* of the time from the first to the last: between steps */
     double confidence;         /* 0 .. 1 */
     bool by_token;             /* a generation loop: no backward, one launch pattern a token */
     const char *found_by;      /* "launches", "graph launches", "range", "kernel" */

@@ -146,7 +146,9 @@ struct gwa_step_row {
     float gpu_ns[GWA_PHASE_COUNT];
     uint32_t launched[GWA_PHASE_COUNT]; /* kernels and graphs */
     float recompute_ns;
-    uint32_t recompute_launches, segments;
+    uint32_t recompute_launches, segments, collective_batches;
+    /* of the backward pass that goes on */
+    bool in_backward, has_collective;
 };
 
 /* What came before a token: how many, their hash, a polynomial, and their weight. */

@@ -4,6 +4,18 @@
 /* The median of at most so many distances, evenly chosen. */
 #define MEDIAN_OF 65u
 
+/* Distances are mostly alike: few need to move. */
+static void sort_few(uint64_t *list, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        uint64_t v = list[i];
+        uint32_t j = i;
+        for (; j && list[j - 1] > v; j--)
+            list[j] = list[j - 1];
+        list[j] = v;
+    }
+}
+
 enum median { OF_TOKENS, OF_WEIGHTS, OF_MOST_WEIGHT /* half the weight is in longer turns */ };
 
 static uint64_t median_distance(const struct loops *l, const uint32_t *where, uint32_t turns,
@@ -17,7 +29,7 @@ static uint64_t median_distance(const struct loops *l, const uint32_t *where, ui
         some[n] = which == OF_TOKENS ? to - from : l->weights[to] - l->weights[from];
         sum += some[n];
     }
-    qsort(some, n, sizeof(*some), gwa_by_value);
+    sort_few(some, n);
     if (which != OF_MOST_WEIGHT)
         return some[n / 2];
     while (i + 1 < n && (half += some[i]) * 2 < sum)
@@ -41,10 +53,12 @@ static bool evenly(const struct loops *l, const uint32_t *where, struct level *o
         even += is;
         all += is ? l->weights[where[i + 1]] - l->weights[where[i]] : 0;
     }
-    out->period = (uint32_t)median_distance(l, where, out->turns, OF_TOKENS);
     out->span = l->weights[where[out->turns]] - l->weights[where[0]];
     out->even = (double)all / (double)out->span;
-    return even * 10 >= out->turns * 7 && out->even >= 0.6;
+    if (even * 10 < out->turns * 7 || out->even < 0.6)
+        return false;
+    out->period = (uint32_t)median_distance(l, where, out->turns, OF_TOKENS);
+    return true;
 }
 
 /* The stretch with the most even turns, of which seven in ten are. */

@@ -221,6 +221,12 @@ int gwa_match_token(struct gwa_steps *s, const struct gwa_token *t)
     if (t->sym != GWA_BACKWARD &&
         (t->thread >= s->thread_indices || s->thread_ids[t->thread] != r->driver))
         return 0;
+    /* another thread's work came between: still the same pass */
+    if (t->sym == GWA_BACKWARD && m->index && m->ring[RING(m->index - 1)].sym == GWA_BACKWARD) {
+        if (m->open)
+            s->found[s->found_count - 1].backward_end = t->end;
+        return 0;
+    }
     m->ring[RING(m->index)] =
         (struct gwa_mark){.t0 = t->t0, .before = gwa_match_now(m), .sym = t->sym};
     if (m->open && m->index == m->from.index + r->length)

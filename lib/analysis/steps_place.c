@@ -200,6 +200,23 @@ static void count_launch(struct gwa_steps *s, struct gwa_step_row *r, const stru
         forward_launch(s->recompute, e->arg);
 }
 
+/* In how many backward passes autograd's threads issue collectives; what other threads do than the
+ * one that drives the loop, copies for instance, is no end of a pass. */
+static void count_batches(const struct gwa_steps *s, struct gwa_step_row *r,
+                          const struct gwt_event *e, const struct gwa_steps_thread *t)
+{
+    if (t->autograd && !r->in_backward) {
+        r->in_backward = true;
+        r->has_collective = false;
+    } else if (!t->autograd && e->thread == s->match.rule.driver) {
+        r->in_backward = false;
+    }
+    if (t->autograd && e->kind == GWT_NCCL && !r->has_collective) {
+        r->has_collective = true;
+        r->collective_batches++;
+    }
+}
+
 static int count(struct gwa_steps *s, struct gwa_step_row *r, const struct gwt_event *e,
                  struct gwa_steps_thread *t, double gpu_ns, struct gwa_place *out)
 {
@@ -285,6 +302,8 @@ int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, double gpu_n
     if (!gwa_executed(e) && e->kind != GWT_CAPTURE)
         return 0;
     struct gwa_step_row *r = &s->rows[out->step];
+    if (e->kind == GWT_LAUNCH || e->kind == GWT_GRAPH_LAUNCH || e->kind == GWT_NCCL)
+        count_batches(s, r, e, t);
     rc = count(s, r, e, t, gpu_ns, out);
     if (e->kind == GWT_LAUNCH || e->kind == GWT_GRAPH_LAUNCH)
         r->launched[out->phase]++;

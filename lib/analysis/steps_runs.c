@@ -3,19 +3,23 @@
 
 struct pair {
     uint64_t key;
-    uint32_t id;
+    uint32_t next; /* id + 1; 0: none */
 };
+
+/* What is rare has no longer runs that are not. */
+static bool rare(const struct loops *l, unsigned length, uint32_t id)
+{
+    return l->start[length][id + 1] - l->start[length][id] <= TURNS_LEAST;
+}
 
 static int number_runs(struct loops *l, unsigned length)
 {
     size_t n = l->count, mask = 1;
     while (mask < 2 * n)
         mask *= 2;
-    struct pair *table = malloc(mask * sizeof(*table));
+    struct pair *table = calloc(mask, sizeof(*table));
     if (!table)
         return -ENOMEM;
-    for (size_t i = 0; i < mask; i++)
-        table[i].id = NO_ID;
     mask--;
     uint32_t next = 0, *out = l->ids[length];
     size_t half = length ? (size_t)1 << (length - 1) : 0;
@@ -23,18 +27,20 @@ static int number_runs(struct loops *l, unsigned length)
         uint64_t key = l->tokens[i].sym;
         if (length) {
             const uint32_t *shorter = l->ids[length - 1];
-            if (i + half >= n || shorter[i] == NO_ID || shorter[i + half] == NO_ID) {
+            if (i + half >= n || shorter[i] == NO_ID || shorter[i + half] == NO_ID ||
+                (length > 1 &&
+                 (rare(l, length - 1, shorter[i]) || rare(l, length - 1, shorter[i + half])))) {
                 out[i] = NO_ID;
                 continue;
             }
             key = (uint64_t)shorter[i] << 32 | shorter[i + half];
         }
         size_t at = (size_t)(gwa_mix(key * GWA_POLY) & mask);
-        while (table[at].id != NO_ID && table[at].key != key)
+        while (table[at].next && table[at].key != key)
             at = (at + 1) & mask;
-        if (table[at].id == NO_ID)
-            table[at] = (struct pair){.key = key, .id = next++};
-        out[i] = table[at].id;
+        if (!table[at].next)
+            table[at] = (struct pair){.key = key, .next = ++next};
+        out[i] = table[at].next - 1;
     }
     free(table);
     l->ids_count[length] = next;

@@ -67,8 +67,10 @@ static void counts(const struct gwa_steps *s, struct values *v, struct gwa_step_
     out->micro_batches = spread_of(v).median;
     EACH_STEADY(s, v, s->rows[i].segments);
     out->recompute_segments = spread_of(v).median;
+    EACH_STEADY(s, v, s->rows[i].collective_batches);
+    out->collective_batches = spread_of(v).median;
     if (out->micro_batches == 0)
-        out->micro_batches = out->recompute_segments = NAN;
+        out->micro_batches = out->recompute_segments = out->collective_batches = NAN;
 }
 
 static double percent(double part, double whole)
@@ -102,6 +104,24 @@ static void phases(const struct gwa_steps *s, struct gwa_step_summary *out)
     out->recompute_pct = percent(all_ns > 0 ? recompute_ns : recompute_launches, whole);
     if (isnan(out->micro_batches)) /* no backward pass tells them apart */
         out->forward_pct = out->backward_pct = out->optimizer_pct = out->recompute_pct = NAN;
+}
+
+/* From the first step that counts to the end of the last. */
+static double between_pct(const struct gwa_steps *s)
+{
+    int64_t from, to;
+    double inside = 0;
+    bool any = false;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct gwa_step *step = &s->list[i];
+        if (step->kind != GWA_STEP_STEADY && step->kind != GWA_STEP_UNUSUAL)
+            continue;
+        from = any ? from : step->from;
+        to = step->to;
+        inside += step_ms(step);
+        any = true;
+    }
+    return any ? 100 - percent(inside, (double)(to - from) / 1e6) : NAN;
 }
 
 /* ---- are they alike ----------------------------------------------------------------------- */
@@ -223,6 +243,7 @@ int gwa_steps_summary(struct gwa_steps *s, struct gwa_step_summary *out)
     times(s, &v, out);
     counts(s, &v, out);
     phases(s, out);
+    out->other_pct = between_pct(s);
     int rc = alike(s, out);
     if (!rc)
         unusual(s, &v, out);

@@ -296,6 +296,7 @@ static struct gwa_process process = {
               .small_reads = {1, 1, 1},
               .allocations = {0, 0, 2.5},
               .micro_batches = 4,
+              .collective_batches = 1,
               .identical = false,
               .varies = "copies in 10 of 97",
               .identical_pct = 89.7,
@@ -307,6 +308,7 @@ static struct gwa_process process = {
               .unusual = 9,
               .unusual_period = 10,
               .unusual_ms = 1203.5,
+              .other_pct = 2.25,
               .confidence = 0.97,
               .found_by = "launches"},
     .findings = findings,
@@ -387,9 +389,9 @@ static void forget(struct gwa_process *p, const char *method)
     }
     forget_device(&p->devices[0], method);
     p->steps = (struct gwa_step_summary){.count = 1, .all = 1};
-    FORGET(p->steps, warmup_s, micro_batches);
+    FORGET(p->steps, warmup_s, collective_batches);
     FORGET(p->steps, identical_pct, unusual);
-    p->steps.unusual_ms = p->steps.confidence = NAN;
+    p->steps.unusual_ms = p->steps.other_pct = p->steps.confidence = NAN;
     for (size_t i = 0; i < p->findings_count; i++) {
         struct gwa_finding *f = &p->findings[i];
         f->share_pct = f->bound_pct = NAN;

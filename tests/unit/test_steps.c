@@ -193,6 +193,33 @@ static void micro_batches_belong_to_one_step(void **state)
     done(t, s);
 }
 
+/* Once a step, or in each micro-batch; what is copied meanwhile on another thread is no matter. */
+static void collectives_of_micro_batches(void **state)
+{
+    (void)state;
+    for (unsigned every = 1; every <= 3; every += 2) {
+        struct gwt_trace *t = program();
+        for (unsigned i = 0; i < 36; i++) {
+            fetch(t);
+            forward(t);
+            backward(t);
+            run(t, OTHER, K_F);
+            for (unsigned k = 0; k < 2 && i % every == every - 1; k++) {
+                now += 10;
+                fake_call(t, AUTOGRAD, now, now + 2, API_ALL_REDUCE, S_A)->value = 1 << 20;
+            }
+            if (i % 3 == 2)
+                run(t, MAIN, K_ADAM);
+        }
+        struct gwa_steps *s = find(t);
+        struct gwa_step_summary out = place(t, s, NAN);
+        assert_int_equal(out.all, 12);
+        assert_near(out.micro_batches, 3, 0);
+        assert_near(out.collective_batches, every == 1 ? 3 : 1, 0);
+        done(t, s);
+    }
+}
+
 /* Layers recur within a forward pass; the host takes part once in each. */
 static void layers_are_no_steps(void **state)
 {
@@ -434,6 +461,8 @@ static void an_evaluation_is_no_step(void **state)
     assert_int_equal(out.count, 30);
     assert_int_equal(others, 3);
     assert_near(out.launches.most, LAYERS + 3 + 2, 0);
+    /* a step takes 130 us, an evaluation 5 x 80; the third comes after the last step */
+    assert_near(out.other_pct, 100.0 * 2 * 400 / (30 * 130 + 2 * 400), 1e-9);
     done(t, s);
 }
 
@@ -801,6 +830,7 @@ int main(void)
         cmocka_unit_test(without_a_loop_there_are_no_steps),
         cmocka_unit_test(a_single_kernel_is_no_step),
         cmocka_unit_test(micro_batches_belong_to_one_step),
+        cmocka_unit_test(collectives_of_micro_batches),
         cmocka_unit_test(layers_are_no_steps),
         cmocka_unit_test(what_failed_or_was_captured_is_not_there),
         cmocka_unit_test(another_thread_does_not_disturb),
