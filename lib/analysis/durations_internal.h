@@ -105,7 +105,7 @@ struct early {
 #define EARLY  4096u
 
 /* What was measured now and then: the newest. Other kernels in between lengthen some of them, and
- * only a median leaves those out. */
+ * the mean of the middle half leaves those out. */
 #define MEASURED 256u
 struct measured {
     uint32_t count; /* ever */
@@ -158,13 +158,8 @@ void gwa_durations_fit_draws(const struct gwa_durations *d, struct draws **draws
 
 /* durations_constants.c */
 void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e);
-/* post: the median, how far off it may be; false where nothing was measured. */
-bool gwa_durations_median(const struct measured *m, double *ns, double *error);
-
-/* durations_constants.c */
-void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e);
-/* post: the median, how far off it may be; false where nothing was measured. */
-bool gwa_durations_median(const struct measured *m, double *ns, double *error);
+/* post: the usual, how far off it may be; false where nothing was measured. */
+bool gwa_durations_measured(const struct measured *m, double *ns, double *error);
 
 /* ---- fitting ---- */
 
