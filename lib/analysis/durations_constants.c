@@ -80,6 +80,20 @@ bool gwa_durations_gap(const struct gwa_durations *d, bool graph, double *ns, do
     return true;
 }
 
+struct gwa_delay gwa_durations_delay(const struct gwa_durations *d, enum gwt_timed timed)
+{
+    struct gwa_delay delay = {0};
+    if (timed == GWT_NOT_TIMED)
+        return delay;
+    delay.events = d->constant[GWT_SAMPLE_KERNEL] + d->busy_ns;
+    delay.before = delay.events;
+    if (timed == GWT_TIMED_BEHIND_SPACER) {
+        delay.spacer = d->spacers.n ? d->spacers.mean : 0;
+        delay.before = d->constant[GWT_SAMPLE_KERNEL];
+    }
+    return delay;
+}
+
 /* In a busy stream the first event waits until what the kernel before has written is there, and
  * the kernel behind it starts that much colder than it would have next to its neighbour: some
  * 0.6 us on an H200. Signatures that were timed both ways tell how it is in this run. */

@@ -123,6 +123,7 @@ struct gwa_durations {
     struct bucket copies[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
     struct measured constants[GWT_SAMPLE_CLASS_COUNT];
     struct measured gaps[2]; /* of a stream, of a graph */
+    struct stat spacers;     /* ns that they last */
     struct groups groups;
     struct found *found; /* open addressing, found_room a power of two */
     size_t found_room;

@@ -40,7 +40,8 @@ struct gwa_piece { /* one operation */
     bool inside;             /* submitted in the range */
     uint8_t follows;         /* how its stream goes on to it; not the sweep's business */
     uint8_t phase;           /* enum gwa_phase, of the call */
-    int32_t gap;             /* ns between its predecessor's end and its start, at least */
+    int32_t gap;             /* ns between its predecessor's end and its start, at least ... */
+    int32_t timing;          /* ... of that, because one of them was timed */
     float hollow;            /* share of it that is gaps between a graph's nodes ... */
     float hollow_ns;         /* ... each so long */
     uint32_t call_ns;        /* how long the call lasted; UINT32_MAX: so long or longer */
