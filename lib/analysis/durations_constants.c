@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define GAP_LEAST_NS 50
-#define ALONE_ERROR  150.0 /* of a single measurement of a gap, and of the offset that comes off */
+#define ALONE_ERROR  30.0 /* of a single measurement of a gap, and of the offset that comes off */
 
 void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e)
 {
@@ -98,7 +98,7 @@ struct gwa_delay gwa_durations_delay(const struct gwa_durations *d, enum gwt_tim
  * the kernel behind it starts that much colder than it would have next to its neighbour: some
  * 0.6 us on an H200. Signatures that were timed both ways tell how it is in this run. */
 #define BUSY_NS       600.0
-#define BUSY_DOUBT_NS 300.0
+#define BUSY_DOUBT_NS 100.0
 #define APART_NS      150.0 /* signatures differ from each other in it by so much */
 
 double gwa_durations_fit_busy(struct gwa_durations *d)
