@@ -114,6 +114,12 @@ struct gwa_active { /* a copy under way */
 };
 #define GWA_ACTIVE 16
 
+struct gwa_hollow { /* a graph under way */
+    int64_t end;
+    float share, ns; /* of gaps */
+};
+#define GWA_HOLLOWS 8
+
 /* Idle that waits for its window to go on. */
 struct gwa_pending {
     struct gwa_idle_time idle;
@@ -124,7 +130,9 @@ struct gwa_pending {
 struct gwa_sweep {
     int64_t now; /* everything before is final */
     int64_t end[GWA_ACTIVITIES];
-    float hollow[GWA_ACTIVITIES], hollow_ns[GWA_ACTIVITIES];
+    int64_t solid; /* until then something without gaps runs */
+    struct gwa_hollow hollows[GWA_HOLLOWS];
+    size_t hollows_count;
     uint8_t phase[GWA_ACTIVITIES];
     struct gwa_active active[GWA_ACTIVE];
     size_t active_count;
