@@ -122,7 +122,7 @@ struct gwt_record_sample {
     uint16_t stream;
     uint16_t spare;
     uint32_t arg;   /* signature or graph id */
-    uint64_t value; /* bytes, for copies and memsets */
+    uint64_t value; /* bytes, for copies and memsets; else ns that its spacer lasts */
 };
 
 enum gwt_sample_class {
@@ -210,7 +210,8 @@ enum gwt_stack_why {
 #define GWT_F_APPROX     0x0200u /* the graph was edited after instantiation: counts may differ */
 #define GWT_F_CLOSING    0x0400u /* the closing half of a pair: capture end, destroy */
 #define GWT_F_UNWOUND    0x0800u /* the call never returned: an exception or cancellation left it */
-#define GWT_F_SUB_SHIFT  12      /* COPY: enum gwt_direction; SYNC: enum gwt_scope */
+/* COPY: enum gwt_direction; SYNC: enum gwt_scope; LAUNCH, GRAPH_LAUNCH, MEMSET: enum gwt_timed */
+#define GWT_F_SUB_SHIFT  12
 #define GWT_F_SUB(flags) ((unsigned)(flags) >> GWT_F_SUB_SHIFT)
 
 enum gwt_direction {
@@ -222,6 +223,9 @@ enum gwt_direction {
     GWT_H2H = 5,
     GWT_DIR_COUNT = 6
 };
+
+/* It stands between two events of the recorder's, which takes the device time: a SAMPLE tells. */
+enum gwt_timed { GWT_NOT_TIMED = 0, GWT_TIMED = 1, GWT_TIMED_BEHIND_SPACER = 2 };
 
 enum gwt_scope { GWT_SCOPE_DEVICE = 1, GWT_SCOPE_STREAM = 2, GWT_SCOPE_EVENT = 3 };
 

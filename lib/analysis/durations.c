@@ -251,6 +251,8 @@ static int kernel_sample(struct gwa_durations *d, const struct gwt_event *e)
     stat_add(&s->pairs, e->raw);
     if (!busy)
         stat_add(&s->spaced, e->raw);
+    if (!busy && e->value && e->value < 1000000)
+        stat_add(&d->spacers, (double)e->value);
     if ((rc = add_to_draws(&s->draws, s->pairs.n, e->raw)))
         return rc;
     const struct place *p = &d->places[place_index(e->t0_ns, e->stream, PLACES)];

@@ -24,6 +24,13 @@
 #define GWA_KERNEL_OFFSET_NS       600
 #define GWA_KERNEL_OFFSET_DOUBT_NS 500
 
+/* How much later an operation starts and the one behind it, because it was timed. */
+struct gwa_delay {
+    double events; /* what an event between it and its neighbour adds, gap included */
+    double before; /* the same before it: colder, or not, for what was ahead */
+    double spacer; /* that comes first */
+};
+
 /* Ids of signatures and graphs come from a file: beyond, they are not believed. */
 #define GWA_TIMED_MAX (1u << 20)
 
@@ -71,6 +78,7 @@ struct gwa_duration gwa_durations_copy(const struct gwa_durations *d, unsigned d
 struct gwa_duration gwa_durations_memset(const struct gwa_durations *d, uint64_t bytes);
 
 /* By how much each kernel's duration may be off together with all others': ns below, above. */
+struct gwa_delay gwa_durations_delay(const struct gwa_durations *d, enum gwt_timed timed);
 void gwa_durations_doubt(const struct gwa_durations *d, double *below, double *above);
 
 /* A kernel of NCCL: communication, and never sampled. */

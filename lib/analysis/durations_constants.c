@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define GAP_LEAST_NS 50
-#define ALONE_ERROR  150.0 /* of a single measurement of a gap, and of the offset that comes off */
+#define ALONE_ERROR  30.0 /* of a single measurement of a gap, and of the offset that comes off */
 
 void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e)
 {
@@ -43,14 +43,28 @@ static double quantile(const struct measured *sorted, uint32_t n, double share)
     return (double)sorted->value[n - 1].ns;
 }
 
-bool gwa_durations_median(const struct measured *m, double *ns, double *error)
+/* sorted: by value. The mean of the middle half, by weight. */
+static double middle(const struct measured *sorted, uint32_t n)
+{
+    double all = 0, below = 0, sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        all += (double)sorted->value[i].weight;
+    for (uint32_t i = 0; i < n; i++) {
+        double from = fmax(below, all / 4);
+        below += (double)sorted->value[i].weight;
+        sum += fmax(fmin(below, all * 3 / 4) - from, 0) * (double)sorted->value[i].ns;
+    }
+    return sum / (all / 2);
+}
+
+bool gwa_durations_measured(const struct measured *m, double *ns, double *error)
 {
     struct measured sorted = *m;
     uint32_t n = m->count < MEASURED ? m->count : MEASURED;
     if (!n)
         return false;
     qsort(sorted.value, n, sizeof(*sorted.value), by_value);
-    *ns = quantile(&sorted, n, 0.5);
+    *ns = middle(&sorted, n);
     *error = (quantile(&sorted, n, 0.75) - quantile(&sorted, n, 0.25)) / sqrt(n);
     return true;
 }
@@ -59,18 +73,32 @@ bool gwa_durations_gap(const struct gwa_durations *d, bool graph, double *ns, do
 {
     *ns = graph ? GWA_GRAPH_GAP_NS : GWA_GAP_NS;
     *error = *ns / 2;
-    if (!gwa_durations_median(&d->gaps[graph], ns, error))
+    if (!gwa_durations_measured(&d->gaps[graph], ns, error))
         return false;
     *ns = fmax(*ns - GWA_KERNEL_OFFSET_NS, GAP_LEAST_NS);
     *error = hypot(*error, ALONE_ERROR);
     return true;
 }
 
+struct gwa_delay gwa_durations_delay(const struct gwa_durations *d, enum gwt_timed timed)
+{
+    struct gwa_delay delay = {0};
+    if (timed == GWT_NOT_TIMED)
+        return delay;
+    delay.events = d->constant[GWT_SAMPLE_KERNEL] + d->busy_ns;
+    delay.before = delay.events;
+    if (timed == GWT_TIMED_BEHIND_SPACER) {
+        delay.spacer = d->spacers.n ? d->spacers.mean : 0;
+        delay.before = d->constant[GWT_SAMPLE_KERNEL];
+    }
+    return delay;
+}
+
 /* In a busy stream the first event waits until what the kernel before has written is there, and
  * the kernel behind it starts that much colder than it would have next to its neighbour: some
  * 0.6 us on an H200. Signatures that were timed both ways tell how it is in this run. */
-#define BUSY_NS       300.0
-#define BUSY_DOUBT_NS 300.0
+#define BUSY_NS       600.0
+#define BUSY_DOUBT_NS 100.0
 #define APART_NS      150.0 /* signatures differ from each other in it by so much */
 
 double gwa_durations_fit_busy(struct gwa_durations *d)

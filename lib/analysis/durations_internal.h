@@ -105,7 +105,7 @@ struct early {
 #define EARLY  4096u
 
 /* What was measured now and then: the newest. Other kernels in between lengthen some of them, and
- * only a median leaves those out. */
+ * the mean of the middle half leaves those out. */
 #define MEASURED 256u
 struct measured {
     uint32_t count; /* ever */
@@ -123,6 +123,7 @@ struct gwa_durations {
     struct bucket copies[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
     struct measured constants[GWT_SAMPLE_CLASS_COUNT];
     struct measured gaps[2]; /* of a stream, of a graph */
+    struct stat spacers;     /* ns that they last */
     struct groups groups;
     struct found *found; /* open addressing, found_room a power of two */
     size_t found_room;
@@ -158,13 +159,8 @@ void gwa_durations_fit_draws(const struct gwa_durations *d, struct draws **draws
 
 /* durations_constants.c */
 void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e);
-/* post: the median, how far off it may be; false where nothing was measured. */
-bool gwa_durations_median(const struct measured *m, double *ns, double *error);
-
-/* durations_constants.c */
-void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e);
-/* post: the median, how far off it may be; false where nothing was measured. */
-bool gwa_durations_median(const struct measured *m, double *ns, double *error);
+/* post: the usual, how far off it may be; false where nothing was measured. */
+bool gwa_durations_measured(const struct measured *m, double *ns, double *error);
 
 /* ---- fitting ---- */
 

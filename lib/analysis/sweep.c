@@ -1,6 +1,7 @@
 #include "sweep.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,34 @@ static void drop_ended(struct gwa_sweep *s, int64_t now)
             i++;
 }
 
+/* Where only graphs run, the device is idle while all of them pause at once. post: of that share,
+ * and how long a pause is. */
+static double hollow_of(struct gwa_sweep *s, int64_t now, double *ns)
+{
+    double share = 1;
+    *ns = INFINITY;
+    for (size_t i = 0; i < s->hollows_count;) {
+        const struct gwa_hollow *h = &s->hollows[i];
+        if (h->end <= now) {
+            s->hollows[i] = s->hollows[--s->hollows_count];
+            continue;
+        }
+        share *= (double)h->share;
+        *ns = fmin(*ns, (double)h->ns);
+        i++;
+    }
+    return s->hollows_count && s->solid <= now ? share : 0;
+}
+
+static void hold(struct gwa_sweep *s, const struct gwa_piece *p, int64_t end)
+{
+    if (p->hollow > 0 && s->hollows_count < GWA_HOLLOWS)
+        s->hollows[s->hollows_count++] =
+            (struct gwa_hollow){.end = end, .share = p->hollow, .ns = p->hollow_ns};
+    else if (end > s->solid)
+        s->solid = end;
+}
+
 static void tell(struct gwa_sweep *s, const struct gwa_sums *sums, int64_t from, int64_t to,
                  const struct gwa_piece *next)
 {
@@ -157,15 +186,16 @@ static void book(struct gwa_sweep *s, struct gwa_sums *sums, unsigned running, i
     sums->wall += ns;
     sums->time[first] += ns;
     sums->busy_in[s->phase[first]] += ns;
-    if (s->hollow[first] > 0 && running == 1u << first) {
-        double hollow = (double)s->hollow[first] * ns;
+    double pause, share = hollow_of(s, from, &pause);
+    if (share > 0) {
+        double hollow = share * ns;
         sums->time[first] -= hollow;
         sums->idle += hollow;
         sums->hollow += hollow;
         sums->busy_in[s->phase[first]] -= hollow;
         sums->idle_in[s->phase[first]] += hollow;
         sums->hollow_in[s->phase[first]] += hollow;
-        sums->band[band_of((double)s->hollow_ns[first])] += hollow;
+        sums->band[band_of(pause)] += hollow;
     }
     if (first == GWA_COPY && s->active_count)
         expose(s, from, to);
@@ -187,6 +217,11 @@ static void advance(struct gwa_sweep *s, int64_t to, const struct gwa_piece *nex
             if (s->end[i] < next)
                 next = s->end[i];
         }
+        if (s->solid > s->now && s->solid < next)
+            next = s->solid;
+        for (size_t i = 0; i < s->hollows_count; i++)
+            if (s->hollows[i].end > s->now && s->hollows[i].end < next)
+                next = s->hollows[i].end;
         for (size_t i = 0; i < s->active_count; i++)
             if (s->active[i].end > s->now && s->active[i].end < next)
                 next = s->active[i].end;
@@ -217,7 +252,7 @@ static void forget_pending(struct gwa_sweep *s)
 static void begin(struct gwa_sweep *s, int64_t start)
 {
     s->begun = true;
-    s->now = s->first = start;
+    s->now = s->first = s->solid = start;
     for (unsigned i = 0; i < GWA_ACTIVITIES; i++)
         s->end[i] = INT64_MIN;
     s->cells.last = s->kernel_cells.last = -1;
@@ -266,8 +301,7 @@ static void take(struct gwa_sweep *s, const struct gwa_piece *p)
     if (p->inside)
         widen_window(s, p, start, continues);
     unsigned a = p->activity;
-    s->hollow[a] = s->end[a] <= start ? p->hollow : 0;
-    s->hollow_ns[a] = p->hollow_ns;
+    hold(s, p, end);
     s->phase[a] = p->phase;
     s->last_thread = p->thread;
     s->last_returned = gwa_piece_returned(p);

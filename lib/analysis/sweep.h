@@ -40,7 +40,8 @@ struct gwa_piece { /* one operation */
     bool inside;             /* submitted in the range */
     uint8_t follows;         /* how its stream goes on to it; not the sweep's business */
     uint8_t phase;           /* enum gwa_phase, of the call */
-    int32_t gap;             /* ns between its predecessor's end and its start, at least */
+    int32_t gap;             /* ns between its predecessor's end and its start, at least ... */
+    int32_t timing;          /* ... of that, because one of them was timed */
     float hollow;            /* share of it that is gaps between a graph's nodes ... */
     float hollow_ns;         /* ... each so long */
     uint32_t call_ns;        /* how long the call lasted; UINT32_MAX: so long or longer */
@@ -113,6 +114,12 @@ struct gwa_active { /* a copy under way */
 };
 #define GWA_ACTIVE 16
 
+struct gwa_hollow { /* a graph under way */
+    int64_t end;
+    float share, ns; /* of gaps */
+};
+#define GWA_HOLLOWS 8
+
 /* Idle that waits for its window to go on. */
 struct gwa_pending {
     struct gwa_idle_time idle;
@@ -123,7 +130,9 @@ struct gwa_pending {
 struct gwa_sweep {
     int64_t now; /* everything before is final */
     int64_t end[GWA_ACTIVITIES];
-    float hollow[GWA_ACTIVITIES], hollow_ns[GWA_ACTIVITIES];
+    int64_t solid; /* until then something without gaps runs */
+    struct gwa_hollow hollows[GWA_HOLLOWS];
+    size_t hollows_count;
     uint8_t phase[GWA_ACTIVITIES];
     struct gwa_active active[GWA_ACTIVE];
     size_t active_count;

@@ -193,6 +193,7 @@ static int launch(struct gwa_timeline *t, const struct gwt_event *e, struct stre
                           .ns = duration.ns,
                           .activity = comm ? GWA_COMM : GWA_COMPUTE,
                           .adjoins = e->flags & GWT_F_PDL,
+                          .timed = (uint8_t)GWT_F_SUB(e->flags),
                           .at_return = t->launches_block};
     int rc = gwa_timeline_place(t, e, s, &how, &duration);
     struct gwa_timeline_device *out = &s->device->out;
@@ -212,6 +213,7 @@ static int graph_launch(struct gwa_timeline *t, const struct gwt_event *e, struc
                           .activity = shape->activity,
                           .hollow = shape->hollow,
                           .hollow_ns = shape->hollow_ns,
+                          .timed = (uint8_t)GWT_F_SUB(e->flags),
                           .at_return = t->launches_block};
     /* an executable graph runs once at a time, whatever the stream */
     gwa_timeline_wait_until(s, shape->end);
@@ -295,6 +297,7 @@ static int memset_(struct gwa_timeline *t, const struct gwt_event *e, struct str
     struct placing how = {.arrival = e->t1_ns + (int64_t)t->model.start_ns,
                           .ns = duration.ns,
                           .activity = GWA_COPY,
+                          .timed = (uint8_t)GWT_F_SUB(e->flags),
                           .at_return = t->launches_block};
     int rc = gwa_timeline_place(t, e, s, &how, &duration);
     if (how.inside)

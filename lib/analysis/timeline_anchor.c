@@ -138,7 +138,7 @@ static void respace(const struct gwa_timeline *t, struct target *last)
     for (size_t i = from + 1; i < n; i++) {
         struct gwa_piece *p = gwa_queue_at(&s->queue, i);
         int64_t ns = p->end - p->start;
-        p->gap = gwa_timeline_gap(t, p->follows);
+        p->gap = gwa_timeline_gap(t, p->follows) + p->timing;
         int64_t behind = gwa_queue_at(&s->queue, i - 1)->end + p->gap;
         p->start = p->lower > behind ? p->lower : behind;
         p->end = p->start + ns;

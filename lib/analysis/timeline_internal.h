@@ -43,6 +43,7 @@ struct stream {
     size_t run;
     int64_t run_start;
     uint8_t engine; /* of the last operation */
+    int32_t behind; /* an event of the recorder's follows that: its successor starts no sooner */
 };
 
 struct device {
@@ -123,6 +124,7 @@ struct placing {
     uint8_t engine;
     bool adjoins;   /* it may start where its predecessor ends */
     bool at_return; /* its call blocked: it ended at the return */
+    uint8_t timed;  /* enum gwt_timed */
     bool inside;    /* out: submitted in the range */
 };
 

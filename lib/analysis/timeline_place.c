@@ -89,9 +89,27 @@ static int64_t woken(const struct gwa_timeline *t, const struct gwt_event *e, in
 /* Where a piece comes to lie. */
 struct spot {
     int64_t start, end, lower;
-    int32_t gap;
+    int32_t gap, timing;
     uint8_t follows;
 };
+
+/* The recorder's events around an operation, and the spacer before them, hold it up and what comes
+ * next. An event takes the gap's place; the spacer was submitted before the event, that before the
+ * call. */
+#define RECORD_NS 2500
+static void timing(const struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
+                   struct placing *how, struct spot *p)
+{
+    struct gwa_delay delay = gwa_durations_delay(t->durations, how->timed);
+    int32_t gap = gwa_timeline_gap(t, p->follows), before = (int32_t)delay.before;
+    int32_t least = s->behind > before ? s->behind : before;
+    p->timing = (int32_t)delay.spacer + (least > gap ? least - gap : 0);
+    p->gap = gap + p->timing;
+    s->behind = (int32_t)delay.events;
+    if (how->timed == GWT_TIMED_BEHIND_SPACER)
+        gwa_raise_to(&how->arrival, e->t0_ns - RECORD_NS +
+                                        (int64_t)(t->model.start_ns + delay.spacer + delay.before));
+}
 
 /* Operations whose call blocks. */
 static void at_return(const struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
@@ -163,7 +181,7 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
         p.follows = GWA_AT_ONCE;
     else if (s->engine != how->engine && s->engine != ENGINE_NONE)
         p.follows = GWA_AFTER_HANDOVER;
-    p.gap = gwa_timeline_gap(t, p.follows);
+    timing(t, e, s, how, &p);
     if (how->at_return)
         at_return(t, e, s, ns, &p);
     else
@@ -199,6 +217,7 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     piece->inside = how->inside;
     piece->follows = p.follows;
     piece->gap = p.gap;
+    piece->timing = p.timing;
     piece->hollow = how->hollow;
     piece->hollow_ns = how->hollow_ns;
     if (++d->queued >= QUEUED)

@@ -355,8 +355,10 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
                           (f->flags & GWT_F_PDL ? GWT_SAMPLE_PDL : 0));
     p->stream = stream;
     p->arg = arg;
-    p->value = class == GWT_SAMPLE_KERNEL || class == GWT_SAMPLE_GRAPH ? 0 : f->value;
     p->spacer_ns = spacer ? spacer_ns : 0;
+    p->value = class == GWT_SAMPLE_KERNEL || class == GWT_SAMPLE_GRAPH ? p->spacer_ns : f->value;
+    if (f->kind != GWT_COPY)
+        f->flags |= (uint16_t)((spacer ? GWT_TIMED_BEHIND_SPACER : GWT_TIMED) << GWT_F_SUB_SHIFT);
     now_sampling.pair = p;
     /* CU_STREAM_PER_THREAD: our calls are the legacy ones, which take null otherwise. */
     now_sampling.stream = per_thread ? (CUstream)(uintptr_t)2 : (CUstream)f->stream;

@@ -16,8 +16,8 @@
 #define SETTLE_NS    300000000ull  /* after the first launches: leave the start-up alone */
 #define PATIENCE_NS  1200000000ull /* for an idle moment to prepare in */
 #define CALIBRATE_NS 1000000000ull
-#define CALIBRATIONS 24
-#define GAPS         8
+#define CALIBRATIONS 8 /* for one figure in the dump ... */
+#define AT_FIRST     6 /* ... of which there are so many at first, then one a CALIBRATE_NS */
 #define NODES        4
 #define SPACER_NS    40000u
 #define SELFTIME_NS  3000u
@@ -239,44 +239,48 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of several, into the dump: a few are longer, since kernels of the program's ran
- * beside ours. what: class of samples, or enum gwt_constant */
+/* The mean of the middle half of several, into the dump: a few are longer, since kernels of the
+ * program's ran beside ours. what: class of samples, or enum gwt_constant */
 static void publish(unsigned what, float *v, unsigned n)
 {
     struct gw_thread *t = gw_thread_get();
+    float sum = 0;
     if (!n)
         return;
     qsort(v, n, sizeof *v, by_value);
+    unsigned from = n / 4, to = n - n / 4;
+    for (unsigned i = from; i < to; i++)
+        sum += v[i];
     float spread = n > 3 ? (v[n * 3 / 4] - v[n / 4]) * 0.74f : v[n - 1] - v[0]; /* of a normal */
     struct gwt_record r = {.t0 = gw_ticks(),
                            .dur = (uint32_t)(spread * 1000),
                            .api = (uint16_t)(GWT_API_PSEUDO + GWT_CONSTANT),
                            .flags = (uint16_t)what,
                            .arg = n,
-                           .value = (uint64_t)(v[n / 2] * 1000)};
+                           .value = (uint64_t)(sum / (float)(to - from) * 1000)};
     if (t)
         gw_push(t, &r);
 }
 
-static bool calibrate(unsigned times)
+static bool calibrate(void)
 {
     float v[CALIBRATIONS];
     unsigned n = 0;
-    for (unsigned i = 0; i < times; i++)
+    for (unsigned i = 0; i < CALIBRATIONS; i++)
         n += measure(&v[n]);
-    gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)times * (SPACER_NS + SELFTIME_NS + 7000));
+    gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)CALIBRATIONS * (SPACER_NS + SELFTIME_NS + 7000));
     publish(GWT_SAMPLE_KERNEL, v, n);
     return n > 0;
 }
 
-static void calibrate_gaps(unsigned times)
+static void calibrate_gaps(void)
 {
     for (unsigned graph = 0; graph <= make_graph(); graph++) {
-        float v[GAPS];
+        float v[CALIBRATIONS];
         unsigned n = 0;
-        for (unsigned i = 0; i < times; i++)
+        for (unsigned i = 0; i < CALIBRATIONS; i++)
             n += measure_gap(graph, &v[n]);
-        gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)times * (SPACER_NS + NODES * SELFTIME_NS));
+        gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)CALIBRATIONS * (SPACER_NS + NODES * SELFTIME_NS));
         publish(graph ? GWT_CONSTANT_NODES : GWT_CONSTANT_GAP, v, n);
     }
 }
@@ -436,12 +440,15 @@ static void *run(void *arg)
         goto out;
     }
     /* A full device, or captures one after another, leave no room at first: later, then. */
-    while (!calibrate(CALIBRATIONS)) {
+    while (!calibrate()) {
         nap(CALIBRATE_NS / 4);
         if (gw_load_acquire(&stop_word) || gw_load_acquire(&gw_state) != GW_ACTIVE)
             goto out;
     }
-    calibrate_gaps(GAPS);
+    for (unsigned i = 1; i < AT_FIRST; i++)
+        calibrate();
+    for (unsigned i = 0; i < AT_FIRST; i++)
+        calibrate_gaps();
     say_fact("on");
     if (gw_load_acquire(&stop_word) == 0)
         gw_store_release(&gw_timing, 1);
@@ -454,8 +461,8 @@ static void *run(void *arg)
         harvest();
         uint64_t now = gw_now_ns();
         if (now - calibrated > CALIBRATE_NS && gw_load_relaxed(&gw_timing)) {
-            calibrate(3); /* a profiler that attaches changes the constants */
-            calibrate_gaps(3);
+            calibrate(); /* a profiler that attaches changes the constants */
+            calibrate_gaps();
             calibrated = now;
         }
     }

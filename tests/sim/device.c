@@ -16,7 +16,7 @@
 #define GAP_KERNEL        720.0 /* end of a kernel to the start of the next in its stream */
 #define GAP_GRAPH         480.0
 #define GAP_GRAPH_FIRST   860.0 /* a launched graph's first node */
-#define GRAPH_DRAIN       320.0
+#define GRAPH_DRAIN       150.0
 #define GAP_EVENT         860.0
 #define GAP_ENGINE        1900.0 /* hand-over to another engine */
 /* Between a time stamp and a copy, either way: pairs around 4 KiB are 8.0 and 6.9 us apart, copies
@@ -188,7 +188,7 @@ static int64_t gap(const struct sim_op *a, const struct sim_op *b)
     else if (a->type == OP_EVENT && on_copy_engine(b))
         g = GAP_ENGINE;
     else if (a->type == OP_EVENT)
-        g = a->timing ? GAP_EVENT : GAP_KERNEL / 2;
+        g = a->timing ? GAP_EVENT + (a->cold > 0 ? b->cold : 0) : GAP_KERNEL / 2;
     else if (a->engine && b->engine && a->engine != b->engine)
         g = GAP_ENGINE;
     else if (a->in_graph && b->in_graph)
@@ -444,6 +444,8 @@ static void finish(struct sim_op *op, int64_t t)
     d->engines[op->engine].running--;
     for (unsigned i = 0; i < op->nfollowers; i++) {
         struct sim_op *f = op->followers[i];
+        if (f->type == OP_EVENT && f->timing && op->type == OP_KERNEL && op->drain > 0)
+            f->cold = 1;
         int64_t ready = t + gap(op, f);
         if (ready > f->ready)
             f->ready = ready;

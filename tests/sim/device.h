@@ -66,6 +66,8 @@ struct sim_op {
     double work;   /* ns left at full rate */
     double demand; /* share of the device that it could fill */
     double drain;  /* ns from its end until a time stamp behind it can be taken, beyond the usual */
+    double cold;   /* ns that it starts later behind a time stamp that followed a kernel; of an
+                      event: that it is such a time stamp */
     uint64_t bytes;
     uint32_t name; /* truth's name id */
     /* runs when the operation ends; may be NULL */
