@@ -134,7 +134,7 @@ static int make_stream(struct gwa_timeline *t, const struct gwt_event *e, struct
         if (!d)
             return -ENOMEM;
         d->index = e->device;
-        d->busy_until = NEVER;
+        d->busy_until = d->beside_until = NEVER;
         if (t->on_idle && gwa_sweep_listen(&d->out.sweep, t->on_idle, t->on_idle_arg, e->device))
             return -ENOMEM;
     }

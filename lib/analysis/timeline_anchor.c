@@ -6,7 +6,6 @@
 
 #define WAITED_NS    20000 /* so long a call has waited, whatever the model says */
 #define SEEN_NS      500   /* the end of the work cannot be known sooner */
-#define BESIDE_SHARE 0.2   /* by so much the durations of a run vary that shares the device */
 #define EXCESS_LEAST 30000 /* below, waking up explains it */
 
 /* ---- a stream's newest operations --------------------------------------------------- */
@@ -92,10 +91,10 @@ static void cut(const struct target *target, int64_t by)
 
 static void find_busy_until(struct device *d)
 {
-    d->busy_until = NEVER;
+    d->busy_until = d->beside_until = NEVER;
+    d->busy = NULL;
     for (size_t i = 0; i < d->streams_count; i++)
-        if (d->streams[i]->end.at > d->busy_until)
-            d->busy_until = d->streams[i]->end.at;
+        gwa_timeline_ends(d->streams[i], d->streams[i]->end.at);
 }
 
 void gwa_timeline_ended(struct stream *s, int64_t by)
@@ -113,6 +112,20 @@ void gwa_timeline_ended(struct stream *s, int64_t by)
 
 /* ---- one anchor --------------------------------------------------------------------- */
 
+/* Later operations move on as far as they must. */
+static void move_on(struct stream *s, size_t from)
+{
+    for (size_t i = from; i < s->queue.count; i++) {
+        struct gwa_piece *p = gwa_queue_at(&s->queue, i);
+        int64_t by = gwa_queue_at(&s->queue, i - 1)->end + p->gap - p->start;
+        if (by <= 0)
+            break;
+        p->start += by;
+        p->end += by;
+    }
+    gwa_raise_to(&s->end.at, gwa_queue_at(&s->queue, s->queue.count - 1)->end);
+}
+
 static void move_end(struct target *last, int64_t by)
 {
     struct stream *s = last->stream;
@@ -121,7 +134,7 @@ static void move_end(struct target *last, int64_t by)
         return;
     if (by > 0) {
         gwa_queue_at(&s->queue, i)->end += by;
-        s->end.at += by;
+        move_on(s, i + 1);
     } else {
         cut(last, last->end.at + by);
     }
@@ -179,13 +192,8 @@ static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct tar
     if (!t->model.fixed) {
         gwa_model_learn(&t->model, last->end, ran_alone(last->stream), late);
         respace(t, last);
-        if (at_tip(last)) {
-            struct moment end = last->end;
-            if (!ran_alone(last->stream) && end.at > last->stream->run_start)
-                end.error += (float)(BESIDE_SHARE * (double)(end.at - last->stream->run_start));
-            move_end(last, (int64_t)gwa_model_explained(&t->model, end,
-                                                        (double)(e->t1_ns - last->end.at)));
-        }
+        move_end(last, (int64_t)gwa_model_explained(&t->model, last->end,
+                                                    (double)(e->t1_ns - last->end.at)));
         late = (double)(e->t1_ns - last->end.at);
     }
     double missed = fabs(late - t->model.ns[GWA_WAKE]);

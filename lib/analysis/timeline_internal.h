@@ -54,7 +54,9 @@ struct device {
     struct stream **dirty; /* streams_room of them fit */
     size_t dirty_count;
     struct stream *legacy;
-    int64_t busy_until;
+    int64_t busy_until;        /* the latest end of all streams ... */
+    const struct stream *busy; /* ... this one's; and of the others */
+    int64_t beside_until;
     size_t queued;
     uint32_t *scratch;
     double copy_error[GWT_SAMPLE_CLASS_COUNT][64]; /* by the logarithm of their bytes */
@@ -138,6 +140,9 @@ void gwa_timeline_wait_until(struct stream *s, struct moment m);
 struct moment gwa_timeline_handed_over(const struct gwa_timeline *t, struct moment m);
 /* The legacy stream has to wait for it. */
 void gwa_timeline_mark_dirty(struct stream *s);
+
+/* timeline_place.c. The stream's end has changed, to later. */
+void gwa_timeline_ends(struct stream *s, int64_t end);
 
 /* timeline_anchor.c */
 void gwa_timeline_sync(struct gwa_timeline *t, const struct gwt_event *e);

@@ -124,6 +124,30 @@ static void at_return(const struct gwa_timeline *t, const struct gwt_event *e, s
     s->run_start = p->start;
 }
 
+void gwa_timeline_ends(struct stream *s, int64_t end)
+{
+    struct device *d = s->device;
+    if (end > d->busy_until) {
+        if (d->busy != s)
+            gwa_raise_to(&d->beside_until, d->busy_until);
+        d->busy_until = end;
+        d->busy = s;
+    } else if (d->busy != s) {
+        gwa_raise_to(&d->beside_until, end);
+    }
+}
+
+/* Operations that share the device slow each other: by so much their durations may be off. */
+#define BESIDE_SHARE 0.2
+static double beside_error(const struct stream *s, const struct spot *p)
+{
+    const struct device *d = s->device;
+    int64_t until = d->busy == s ? d->beside_until : d->busy_until;
+    if (until > p->end)
+        until = p->end;
+    return until > p->start ? BESIDE_SHARE * (double)(until - p->start) : 0;
+}
+
 static void restart(struct stream *s, int64_t start)
 {
     s->run = 1;
@@ -187,7 +211,7 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     else
         behind(s, e, how->arrival, ns, &p);
     double spread = fmin(duration->spread, GWA_LONGEST_NS);
-    s->end.error += (float)fmin(duration->error, GWA_LONGEST_NS);
+    s->end.error += (float)(fmin(duration->error, GWA_LONGEST_NS) + beside_error(s, &p));
     s->end.variance += (float)(spread * spread);
     s->engine = how->engine;
     t->placed_ns = how->ns;
@@ -195,7 +219,7 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     if (how->inside)
         count(d, e, how, duration, p.start);
     gwa_raise_to(&s->last_entry, e->t0_ns);
-    gwa_raise_to(&d->busy_until, p.end);
+    gwa_timeline_ends(s, p.end);
     gwa_timeline_mark_dirty(s);
 
     struct gwa_piece *piece = gwa_queue_add(&s->queue);
