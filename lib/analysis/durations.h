@@ -91,6 +91,8 @@ bool gwa_durations_is_comm(const struct gwa_durations *d, uint32_t signature);
 /* As measured in the run with kernels that take their own time, of which CUPTI counts more as the
  * kernel's. post: false where it was not, *ns as above. error: how far off it may be. */
 bool gwa_durations_gap(const struct gwa_durations *d, bool graph, double *ns, double *error);
+/* How much slower than usual this device goes on to what comes next, as far as its gap tells. */
+double gwa_durations_pace(const struct gwa_durations *d);
 /* Between the nodes of one graph, by what its samples make of that. `usual`: between operations
  * of a stream, which are no closer. */
 double gwa_durations_graph_gap(const struct gwa_durations *d, uint32_t graph, double usual);

@@ -80,6 +80,14 @@ bool gwa_durations_gap(const struct gwa_durations *d, bool graph, double *ns, do
     return true;
 }
 
+double gwa_durations_pace(const struct gwa_durations *d)
+{
+    double gap, error;
+    if (!gwa_durations_gap(d, false, &gap, &error))
+        return 1;
+    return fmin(fmax(gap / GWA_GAP_NS, 0.5), 4);
+}
+
 struct gwa_delay gwa_durations_delay(const struct gwa_durations *d, enum gwt_timed timed)
 {
     struct gwa_delay delay = {0};

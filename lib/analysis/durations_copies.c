@@ -49,7 +49,8 @@ void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel)
         if (d->constants[class].count) /* the run measured it */
             continue;
         double weight = 1 / (HAND_OVER_DOUBT * HAND_OVER_DOUBT);
-        double sum = weight * (kernel + hand_over[class].beyond_ns);
+        double beyond = hand_over[class].beyond_ns * gwa_durations_pace(d);
+        double sum = weight * (kernel + beyond);
         for (unsigned i = 0; i <= gwa_durations_bucket(SMALL_BYTES); i++) {
             const struct bucket *b = &d->copies[class][i];
             double each = HAND_OVER_EACH_NS * HAND_OVER_EACH_NS;
@@ -57,8 +58,7 @@ void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel)
                 continue;
             if (b->pairs.n > 1)
                 each = fmax(each, b->pairs.m2 / (double)(b->pairs.n - 1));
-            double off =
-                b->pairs.mean - hand_over[class].small_ns - kernel - hand_over[class].beyond_ns;
+            double off = b->pairs.mean - hand_over[class].small_ns - kernel - beyond;
             if (fabs(off) > 3 * HAND_OVER_DOUBT) /* it waited for something */
                 continue;
             double w = (double)b->pairs.n / each;

@@ -31,6 +31,7 @@ struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_
         double error;
         gwa_durations_gap(durations, false, &t->model.ns[GWA_GAP], &error);
         t->model.variance[GWA_GAP][GWA_GAP] = error * error;
+        t->model.ns[GWA_HANDOVER] = GWA_HANDOVER_NS * gwa_durations_pace(durations);
     }
     gwa_model_start(&t->model);
     t->launches_block = blocking && strtol(blocking, NULL, 10) != 0;

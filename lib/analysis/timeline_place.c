@@ -138,7 +138,7 @@ void gwa_timeline_ends(struct stream *s, int64_t end)
 }
 
 /* Operations that share the device slow each other: by so much their durations may be off. */
-#define BESIDE_SHARE 0.2
+#define BESIDE_SHARE 0.1
 static double beside_error(const struct stream *s, const struct spot *p)
 {
     const struct device *d = s->device;

@@ -188,12 +188,13 @@ static int64_t gap(const struct sim_op *a, const struct sim_op *b)
     else if (a->type == OP_EVENT && on_copy_engine(b))
         g = GAP_ENGINE;
     else if (a->type == OP_EVENT)
-        g = a->timing ? GAP_EVENT + (a->cold > 0 ? b->cold : 0) : GAP_KERNEL / 2;
+        g = a->timing ? GAP_EVENT : GAP_KERNEL / 2;
     else if (a->engine && b->engine && a->engine != b->engine)
         g = GAP_ENGINE;
     else if (a->in_graph && b->in_graph)
         g = a->type == OP_MARK ? GAP_GRAPH_FIRST : GAP_GRAPH;
-    return gap_of(g, GAP_SPREAD);
+    double cold = a->type == OP_EVENT && a->cold > 0 ? b->cold : 0;
+    return gap_of(g, GAP_SPREAD) + (int64_t)(cold / sim_cfg.speed);
 }
 
 void sim_op_after(struct sim_op *op, const struct sim_op *before)
