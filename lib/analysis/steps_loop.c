@@ -13,7 +13,6 @@
 
 #define SIZES_VARY   32u /* turns, if no two need be the same */
 #define UNSEEN_LEAST 8u  /* tokens of a step that the host takes no part in */
-#define WEIGHED      64u /* turns that are looked at for the gaps of a level */
 
 static bool works(const struct loops *l, const struct level *level)
 {
@@ -127,21 +126,6 @@ static bool once_any(const struct loops *l, const struct level *v, size_t at)
     return is;
 }
 
-static int64_t gap_before(struct loops *l, const struct level *v, size_t offset)
-{
-    const uint32_t *where = gwa_level_turns(l, v);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < v->turns && n < WEIGHED; i++) {
-        size_t at = where[i] + offset;
-        if (where[i + 1] - where[i] == v->period && at)
-            l->scratch[n++] = (uint64_t)(l->tokens[at].t0 - l->tokens[at - 1].t0);
-    }
-    if (!n)
-        return 0;
-    qsort(l->scratch, n, sizeof(*l->scratch), gwa_by_value);
-    return (int64_t)l->scratch[n / 2];
-}
-
 /* Offset in a usual turn: at a copy to the device, else after the host has waited or read,
  * else anywhere, but where turns vary, at what happens once in each; there where the host had most
  * to do before. */
@@ -156,7 +140,7 @@ static size_t beginning(struct loops *l, const struct level *v)
         if (!here ||
             (!(v->same >= 0.9 || (v->host && v->equal >= 0.5)) && !once_any(l, v, from + i)))
             continue;
-        int64_t gap = gap_before(l, v, i);
+        int64_t gap = gwa_gap_before(l, v, i);
         if (gap > most) {
             most = gap;
             best = i;
@@ -183,85 +167,6 @@ static void mark(const struct loops *l, const struct level *v, size_t offset, st
         }
 }
 
-/* ---- turns of several steps ------------------------------------------------------------------ */
-
-#define RUNS_MOST 512u
-
-/* A usual turn as runs of the same symbol: where each begins. */
-struct symbols {
-    uint32_t sym[RUNS_MOST], at[RUNS_MOST];
-    uint32_t count;
-};
-
-static bool runs_of(const struct loops *l, const struct level *v, struct symbols *out)
-{
-    const struct gwa_token *tokens = l->tokens + v->usual;
-    out->count = 0;
-    for (uint32_t i = 0; i < v->period; i++) {
-        if (tokens[i].sym == tokens[i ? i - 1 : v->period - 1].sym)
-            continue;
-        if (out->count == RUNS_MOST)
-            return false;
-        out->sym[out->count] = tokens[i].sym;
-        out->at[out->count++] = i;
-    }
-    return true;
-}
-
-/* How many runs recur, over and over; 0: none. */
-static uint32_t recurring(const struct symbols *r)
-{
-    for (uint32_t part = 2; part <= r->count / 2; part++) {
-        bool is = r->count % part == 0;
-        for (uint32_t i = part; i < r->count && is; i++)
-            is = r->sym[i] == r->sym[i - part];
-        if (is)
-            return part;
-    }
-    return 0;
-}
-
-static bool once_in_part(const struct symbols *r, uint32_t part, uint32_t sym)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < part; i++)
-        n += r->sym[i] == sym;
-    return n == 1;
-}
-
-/* Turns whose parts are alike but for how often something is done in a row are that many steps.
- * One begins after what comes once in each, there where the host had most to do before. */
-static void split(struct loops *l, const struct level *v, struct gwa_rule *out)
-{
-    struct symbols r;
-    if (v->host || v->replays || v->same < 0.7 || !runs_of(l, v, &r))
-        return;
-    uint32_t part = recurring(&r), parts = part ? r.count / part : 0, best = part;
-    int64_t most = -1;
-    for (uint32_t i = 0; i < part; i++) {
-        uint32_t before = i ? i - 1 : r.count - 1;
-        int64_t gap = 0;
-        bool single = true;
-        for (uint32_t k = 0; k < parts; k++) {
-            uint32_t end = r.at[i + k * part], from = r.at[(before + k * part) % r.count];
-            single &= (end + v->period - from) % v->period == 1;
-            gap += gap_before(l, v, end);
-        }
-        if (gap > most && single && once_in_part(&r, part, r.sym[before])) {
-            most = gap;
-            best = i;
-        }
-    }
-    if (best == part)
-        return;
-    out->marker[0] = r.sym[best ? best - 1 : r.count - 1];
-    out->marker_count = out->ahead = 1;
-    out->back = 0;
-    out->skip = gwa_level_turns(l, v)[0];
-    out->length = v->period / parts;
-    out->weight = (uint32_t)(v->weight / parts);
-}
-
 /* ---- the rule ----------------------------------------------------------------------------------
  */
 
@@ -280,35 +185,6 @@ static struct gwa_sketch sketch_of(const struct loops *l, const struct level *v,
     return out;
 }
 
-#define CYCLE_MAX 128u
-
-/* Turns of the same kernels whose shapes recur only every so often are parts of a step, such
- * as layers that pick by their own masks. Not where each turn fetches its own data. */
-static uint32_t shape_cycle(struct loops *l, const struct level *v)
-{
-    const uint32_t *where = gwa_level_turns(l, v);
-    uint32_t differ = 0;
-    if (v->fetches || v->turns < 6)
-        return 1;
-    for (uint32_t i = 0; i < v->turns; i++) {
-        uint64_t hash = 0;
-        for (uint32_t at = where[i]; at < where[i + 1]; at++)
-            hash = gwa_poly_add(hash, l->tokens[at].shape);
-        l->scratch[i] = hash;
-        differ += i && hash != l->scratch[i - 1];
-    }
-    if (differ * 5 < v->turns)
-        return 1;
-    for (uint32_t q = 2; q <= CYCLE_MAX && 3 * q <= v->turns; q++) {
-        uint32_t same = 0;
-        for (uint32_t i = q; i < v->turns; i++)
-            same += l->scratch[i] == l->scratch[i - q];
-        if (same * 10 >= (v->turns - q) * 9)
-            return q;
-    }
-    return 1;
-}
-
 int gwa_steps_learn_loop(const struct gwa_token *tokens, size_t count, bool last,
                          struct gwa_rule *out)
 {
@@ -322,13 +198,18 @@ int gwa_steps_learn_loop(const struct gwa_token *tokens, size_t count, bool last
         double doubt = 1;
         if (v && (last ||
                   (v->turns >= 16 && v->span * 2 > l.weights[count] && (v->host || v->replays)))) {
-            mark(&l, v, beginning(&l, v), out);
-            out->every = shape_cycle(&l, v);
+            uint32_t first = 0;
+            size_t offset = 0;
+            out->every = gwa_shape_cycle(&l, v);
+            bool gaps = out->every == 1 && gwa_gap_cycle(&l, v, &out->every, &offset, &first);
+            mark(&l, v, gaps ? offset : beginning(&l, v), out);
+            if (gaps)
+                out->skip = first + out->back + out->marker_count - 1;
             out->sketch = sketch_of(&l, v, out->every);
             out->length = v->period * out->every;
             out->weight = (uint32_t)v->weight * out->every;
             if (out->every == 1)
-                split(&l, v, out);
+                gwa_split(&l, v, out);
             if (v->turns < SIZES_VARY && v->same < 0.7 && v->kin < 0.9)
                 doubt = 0.5;
             out->confidence = (float)doubt * (float)((v->host      ? 0.9

@@ -54,6 +54,17 @@ bool gwa_level_measure(const struct loops *l, unsigned k, uint32_t id, struct le
 /* Where its turns begin, and the last one ends. */
 const uint32_t *gwa_level_turns(const struct loops *l, const struct level *level);
 
+/* The median time from the entry of the call before to that of the token at `offset` of a turn. */
+int64_t gwa_gap_before(struct loops *l, const struct level *v, size_t offset);
+/* How many turns are one step, by what is launched; 1: cannot be told. */
+uint32_t gwa_shape_cycle(struct loops *l, const struct level *v);
+/* And by the host's time before them. post: false, or also where in a turn a step begins, and the
+ * token that one does at. */
+bool gwa_gap_cycle(struct loops *l, const struct level *v, uint32_t *every, size_t *offset,
+                   uint32_t *begin);
+/* Into how many steps a turn falls: changes the rule if so. */
+void gwa_split(struct loops *l, const struct level *v, struct gwa_rule *out);
+
 static inline bool gwa_alike(uint32_t a, uint32_t b)
 {
     uint32_t d = a > b ? a - b : b - a;

@@ -121,7 +121,7 @@ static double between_pct(const struct gwa_steps *s)
         inside += step_ms(step);
         any = true;
     }
-    return any ? 100 - percent(inside, (double)(to - from) / 1e6) : NAN;
+    return any ? fmax(0, 100 - percent(inside, (double)(to - from) / 1e6)) : NAN;
 }
 
 /* ---- are they alike ----------------------------------------------------------------------- */

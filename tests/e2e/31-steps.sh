@@ -62,6 +62,7 @@ loop replay_texts even=no kernels=32 graph_launches=1
 loop replay_lengths even=no kernels=33 identical=false
 loop replay_layers graph_launches=6 kernels=36
 loop update_each sure=no identical=true
+loop only_layers sure=no identical=true
 loop alternate sure=no even=no micro_batches=null
 loop anything found=no
 

@@ -342,6 +342,19 @@ static void update_each(unsigned i)
     burn_us(50);
 }
 
+/* Layers and nothing else: only the host's time between two steps tells where one begins. */
+static void only_layers(unsigned i)
+{
+    (void)i;
+    burn_us(50);
+    for (int k = 0; k < LAYERS; k++) {
+        layer();
+        op(ROUTE);
+        op(EXPERT);
+        op(LOSS);
+    }
+}
+
 /* Every other step does the same on other sizes, less often. */
 static void alternate(unsigned i)
 {
@@ -485,6 +498,7 @@ static const struct loop {
     {"picked", NULL, infer_picked},
     {"generate", NULL, generate},
     {"update_each", NULL, update_each},
+    {"only_layers", NULL, only_layers},
     {"alternate", NULL, alternate},
     {"replay", capture, replay},
     {"replay_twice", capture, replay_twice},
