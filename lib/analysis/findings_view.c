@@ -387,8 +387,12 @@ static double idle_after(const struct gwa_device *d, const char *api)
     return ms;
 }
 
+/* A value that is read was computed for it, by one kernel at least, and copied: they go with it. */
+#define CALLS_TO_READ 2
+
 static void read_drain(struct gwa_view *v, const struct gwa_drain *r, double share)
 {
+    double host_us = v->p->launches.host_us_per_launch;
     enum gwa_finding_id id = drain_owner(v, r);
     if (id == GWA_FIND_NONE)
         return;
@@ -399,6 +403,8 @@ static void read_drain(struct gwa_view *v, const struct gwa_drain *r, double sha
         out->per_step += r->per_step;
     if (r->waited_ms > 0)
         out->waited_ms += r->waited_ms;
+    if (r->bytes && host_us > 0)
+        out->bound_pct += 100 * (double)r->count * CALLS_TO_READ * host_us / 1e3 / v->wall_ms;
     if (r->phase == GWA_PHASE_BACKWARD)
         out->in_backward += (double)r->count;
     if (!out->top || r->idle_ms > out->top->idle_ms)
@@ -409,7 +415,8 @@ static void read_drain(struct gwa_view *v, const struct gwa_drain *r, double sha
  * arrives; of that gap, what is not a section with a cause of its own is theirs. But then the
  * host is no longer ahead, and launches may come late for a while: without waiting, a step takes
  * as long as the host needs for it, or the device, so that up to the time waited is won, out of
- * the idle of late launches. At most, all from the call's entry to the next start is. */
+ * the idle of late launches. At most, all from the call's entry to the next start is, and what the
+ * host did only to read. */
 static void claim_drains(struct gwa_view *v)
 {
     const struct gwa_time *t = &v->d->time;
@@ -430,7 +437,8 @@ static void claim_drains(struct gwa_view *v)
     }
     double cost = fmin(brief, fmax(drained, waited));
     for (unsigned i = 0; i < GWA_FINDING_IDS && drained > 0; i++) {
-        v->reads[i].bound_pct = v->reads[i].pct * fmin(brief, drained + waited) / drained;
+        double held = v->reads[i].pct * (drained + waited) / drained;
+        v->reads[i].bound_pct = fmin(brief, held + v->reads[i].bound_pct);
         v->reads[i].pct *= cost / drained;
     }
     if (drained > 0 && brief > 0)
