@@ -81,6 +81,15 @@ static void read_drain(struct gwa_view *v, const struct gwa_drain *r, double sha
         out->bound_pct += 100 * (double)r->count * CALLS_TO_READ * host_us / 1e3 / v->wall_ms;
     if (r->phase == GWA_PHASE_BACKWARD)
         out->in_backward += (double)r->count;
+    if (r->bytes) {
+        out->values += (double)r->count;
+        if (!out->value || r->idle_ms > out->value->idle_ms)
+            out->value = r;
+    }
+    if (r->python && (!out->python || r->idle_ms > out->python_ms)) {
+        out->python = r->python;
+        out->python_ms = r->idle_ms;
+    }
     if (!out->top || r->idle_ms > out->top->idle_ms)
         out->top = r;
 }

@@ -64,8 +64,11 @@ struct gwa_reads {
     double pct; /* of wall time: idle that they brought about, see claim_reads() */
     double bound_pct;
     double count, per_step, waited_ms;
-    double in_backward; /* of `count` */
-    const struct gwa_drain *top;
+    double in_backward;                  /* of `count` */
+    double values;                       /* of `count`: that read some bytes */
+    const struct gwa_drain *top, *value; /* most idle: of all, of those */
+    const char *python;                  /* the line where most of it was, of those that have one */
+    double python_ms;
 };
 
 static inline double gwa_at_least_0(double x) /* NaN too */

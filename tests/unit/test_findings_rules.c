@@ -65,6 +65,22 @@ static void reads_near_the_limit(void **state)
     scene_end(&s);
 }
 
+/* Some waits read values, others end uploads; the line is of whichever has one. */
+static void some_waits_read(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    s.d.sites_count = 0;
+    flow(&s, GWA_PHASE_FORWARD, 4, 16);
+    drain(&s, SYNC, 0, 2, 6);
+    drain(&s, SYNC, 1, 2.98, 2)->python = "train.py:48 train";
+    run();
+    const struct gwa_finding *f = found("sync-per-step");
+    assert_non_null(strstr(f->what, "5 times in each step, 3 of them to read a value (one byte:"));
+    assert_string_equal(f->where, "train.py:48 train");
+    scene_end(&s);
+}
+
 /* Checkpointing is no idleness: no finding but the state and the hint. */
 static void recompute_is_a_hint(void **state)
 {
@@ -719,6 +735,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_at_the_limit),
         cmocka_unit_test(reads_near_the_limit),
+        cmocka_unit_test(some_waits_read),
         cmocka_unit_test(vague_copies),
         cmocka_unit_test(risks_explain),
         cmocka_unit_test(frees_empty_the_queue),
