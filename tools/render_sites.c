@@ -36,6 +36,11 @@ const char *words_python(const struct page *page, const char *python)
 /* The calls around it; "" where there is none. */
 static char *words_calls(const struct gwa_site *s)
 {
+    if (s->class == GWA_IDLE_LAUNCH && s->origin != GWA_LAUNCH_CALL)
+        return xprintf("between %s kernels%s%s",
+                       s->origin == GWA_LAUNCH_GRAPH ? "a graph's" : "queued",
+                       s->phase == GWA_PHASE_OTHER ? "" : ", ",
+                       s->phase == GWA_PHASE_OTHER ? "" : word_phase(s->phase));
     if (s->api)
         return xprintf("in %s", s->api);
     if (s->after && s->before)

@@ -119,8 +119,9 @@ const char *gwa_ms_text(char b[GWA_NUMBER], double ms)
 
 const char *gwa_count_text(char b[GWA_NUMBER], double count)
 {
-    if (!not_known(b, count))
-        snprintf(b, GWA_NUMBER, count < 9.95 && count != floor(count) ? "%.1f" : "%.0f", count);
+    if (!not_known(b, count)) /* 5 rather than 5.0 for 4.98 */
+        snprintf(b, GWA_NUMBER,
+                 count < 9.95 && fabs(count - round(count)) >= 0.05 ? "%.1f" : "%.0f", count);
     return b;
 }
 

@@ -88,8 +88,8 @@ void gwa_cite_reads(struct gwa_draft *f, const struct gwa_view *v, const struct 
     if (d->bytes)
         gwa_evidence(f, "bytes_read", (double)d->bytes);
     gwa_evidence_text(f, "kernel_before", d->kernel);
-    if (d->python)
-        WHERE("%s", d->python);
+    if (r->python)
+        WHERE("%s", r->python);
     else if (gwa_phase_text(d->phase))
         WHERE("%s, %s", gwa_phase_text(d->phase), d->api ? d->api : "a blocking call");
     else if (d->api)
@@ -129,13 +129,19 @@ static void say_often(struct gwa_draft *f, const struct gwa_view *v, const struc
         WHAT("%s", TIMES(r->count));
 }
 
+/* The few others need no word. */
+#define ALL_READ 0.9
+
 static void say_reads(struct gwa_draft *f, const struct gwa_view *v, const struct gwa_reads *r)
 {
-    const char *what = r->top && r->top->bytes ? reading((double)r->top->bytes) : NULL;
+    const char *what = r->value ? reading((double)r->value->bytes) : NULL;
+    double part = r->count > 0 ? r->values / r->count : 0;
     WHAT("The host waits for the GPU ");
     say_often(f, v, r);
+    if (what && part < ALL_READ)
+        WHAT(", %s of them", COUNT(v->stepped ? part * r->per_step : r->values));
     if (what)
-        WHAT(", to read a value (%s)", what);
+        WHAT("%s to read a value (%s)", part < ALL_READ ? "" : ",", what);
     WHAT(", and lets its queue run empty: the GPU then idles, %s of the time.", PCT(r->pct));
 }
 

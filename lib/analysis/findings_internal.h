@@ -61,12 +61,20 @@ struct gwa_claim {
 
 /* Blocking calls of one kind. */
 struct gwa_reads {
-    double pct; /* of wall time: idle that they brought about, see claim_drains() */
+    double pct; /* of wall time: idle that they brought about, see claim_reads() */
     double bound_pct;
     double count, per_step, waited_ms;
-    double in_backward; /* of `count` */
-    const struct gwa_drain *top;
+    double in_backward;                  /* of `count` */
+    double values;                       /* of `count`: that read some bytes */
+    const struct gwa_drain *top, *value; /* most idle: of all, of those */
+    const char *python;                  /* the line where most of it was, of those that have one */
+    double python_ms;
 };
+
+static inline double gwa_at_least_0(double x) /* NaN too */
+{
+    return x > 0 ? x : 0;
+}
 
 struct gwa_view {
     const struct gwt_trace *trace;
@@ -90,6 +98,9 @@ struct gwa_view {
 
 void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const struct gwa_process *p,
                    const struct gwa_device *d);
+
+/* pre: sections have been claimed. post: `reads` and what they hold of `flow_pct`. */
+void gwa_claim_drains(struct gwa_view *v);
 
 /* The thread wanted the CPU in this section and was taken off it again and again. */
 bool gwa_starved(const struct gwa_site *s);

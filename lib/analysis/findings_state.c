@@ -37,6 +37,9 @@ static void cite_state(struct gwa_draft *f, const struct gwa_view *v)
     gwa_evidence(f, "memory_pct", memory_pct(v));
 }
 
+/* Of the busy time; a kernel that takes less is one of many. */
+#define NAMEABLE_PCT 5.0
+
 bool gwa_rule_GPU_BOUND(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_device *d = v->d;
@@ -45,7 +48,7 @@ bool gwa_rule_GPU_BOUND(const struct gwa_view *v, struct gwa_draft *f)
         !(v->work_pct >= GWA_BOUND_PCT || (full && v->work_pct >= GWA_HEALTHY_PCT)))
         return false;
     WHAT("The GPU computes %s of the time", PCT(v->work_pct));
-    if (d->kernels_count && d->kernels[0].name && d->kernels[0].busy_pct > 0)
+    if (d->kernels_count && d->kernels[0].name && d->kernels[0].busy_pct >= NAMEABLE_PCT)
         WHAT("; one kernel (%.60s%s) takes %s of that", d->kernels[0].name,
              strlen(d->kernels[0].name) > 60 ? "..." : "", PCT(d->kernels[0].busy_pct));
     if (full)
