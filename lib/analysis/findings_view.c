@@ -72,6 +72,9 @@ static bool rare(const struct gwa_site *s)
  * together a good part of what stays on the device; a batch is a few. */
 #define MANY_COPIES 16.0
 #define GOOD_PART   0.05
+/* Of more than a batch of any size would be, fewer will do: where what recurs is a layer. */
+#define SOME_COPIES 8.0
+#define LARGE_PART  0.25
 /* Or a good deal of it goes both ways, in whatever number of copies. */
 #define BOTH_WAYS 0.25
 /* Without steps: a batch is held whole beside what is computed from it, a weight is one of many. */
@@ -86,10 +89,12 @@ static bool is_offloading(const struct gwa_process *p, const struct gwa_device *
     double passes = s->micro_batches > 1 ? s->micro_batches : 1;
     if (s->count && in > BOTH_WAYS * stays && out > BOTH_WAYS * stays && in + out > GWA_SMALL_COPY)
         return true;
-    if (s->count)
-        return s->copies.median >= MANY_COPIES * passes &&
-               in + out > GWA_SMALL_COPY * s->copies.median && in >= out / 2 &&
-               in > GOOD_PART * stays;
+    if (s->count) {
+        double copies = s->copies.median / passes;
+        bool enough = (copies >= MANY_COPIES && in > GOOD_PART * stays) ||
+                      (copies >= SOME_COPIES && in > LARGE_PART * stays);
+        return enough && in + out > GWA_SMALL_COPY * s->copies.median && in >= out / 2;
+    }
     double calls = (double)d->copies[GWT_H2D].calls, bytes = (double)d->copies[GWT_H2D].bytes;
     return calls >= MANY_COPIES && bytes > calls * GWA_SMALL_COPY && held > 0 && bytes > held &&
            bytes < calls * ONE_OF_MANY * held;
