@@ -32,6 +32,7 @@
 #define HELD_AHEAD_NS 5e6
 #define ENDED_NS      1e6 /* a call that returned so shortly ago is where its thread still is */
 #define DOORSTEP_NS   2e5
+#define KEPT_NS       1e6
 
 /* ---- random instants --------------------------------------------- */
 
@@ -284,7 +285,7 @@ static void push(const struct choice *c, uint64_t held)
 static struct {
     struct choice c;
     double ns_per_tick;
-    uint64_t t0, t1;
+    uint64_t asked, t0, t1;
     pthread_t by;
     bool good;
 } shot;
@@ -303,6 +304,7 @@ static void sample(const struct choice *c, double ns_per_tick)
 {
     shot.c = *c;
     shot.ns_per_tick = ns_per_tick;
+    shot.asked = gw_ticks();
     if (!gw_python_do(take))
         return;
     double held = (double)(shot.t1 - shot.t0) * ns_per_tick;
@@ -310,8 +312,11 @@ static void sample(const struct choice *c, double ns_per_tick)
     budget.held_ns -= held;
     gw_count(GWT_C_STACKS_HELD_NS, (uint64_t)held);
     /* A thread that burned Python gives up the GIL at the doorstep of its next call, too: its
-     * time went elsewhere. */
-    if (shot.good && c->why == GWT_STACK_OUTSIDE && pthread_equal(shot.by, pthread_self())) {
+     * time went elsewhere. But one that kept it so long was in C code, and gives it up where that
+     * returns to: a tokenizer, right before the copy of what it made. */
+    bool kept = (double)(shot.t0 - shot.asked) * ns_per_tick > KEPT_NS;
+    if (shot.good && !kept && c->why == GWT_STACK_OUTSIDE &&
+        pthread_equal(shot.by, pthread_self())) {
         nap(DOORSTEP_NS);
         shot.good = still(&c->m, ns_per_tick);
     }

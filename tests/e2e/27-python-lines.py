@@ -78,7 +78,7 @@ def lines():
     for number, line in enumerate(open(JOB), 1):
         for way in re.findall(r"# line: (\w+)$", line):
             marked[number] = way
-    whys = {"burn": "outside CUDA", "rest": "outside CUDA", "wait": "outside CUDA",
+    whys = {"burn": "outside CUDA", "rest": "outside CUDA", "hold": "outside CUDA", "wait": "outside CUDA",
             "block": "inside a call", "read": "inside a short call",
             "other": "inside a call, of the main thread"}
     check("the job has its marks", set(marked.values()) == set(whys), marked)

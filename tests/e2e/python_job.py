@@ -12,6 +12,7 @@ import time
 
 cuda = ctypes.CDLL("libcuda.so.1")
 runtime = ctypes.CDLL("libcudart.so.13")
+held = ctypes.PyDLL(None)
 IMAGE = b"SIMIMAGE\nkernel short us=400\nkernel long us=25000\n"
 
 
@@ -45,6 +46,11 @@ def burn(device):
 
 def rest(device):
     time.sleep(0.025)  # line: rest
+
+
+def hold(device):
+    """As a tokenizer in C does that keeps the interpreter to itself, right before the next call."""
+    held.usleep(25000)  # line: hold
 
 
 items = queue.Queue()
@@ -87,7 +93,7 @@ def other(device):
     libc.pthread_join(thread, None)  # line: other
 
 
-WAYS = {f.__name__: f for f in (burn, rest, wait, block, read, other)}
+WAYS = {f.__name__: f for f in (burn, rest, hold, wait, block, read, other)}
 
 
 def main():
