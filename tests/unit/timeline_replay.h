@@ -188,7 +188,7 @@ static inline struct gwt_record replay_sample(const struct replay *r, const stru
                                   .flags = GWT_SAMPLE_KERNEL | GWT_SAMPLE_SPACER,
                                   .stream = REPLAY_LEGACY,
                                   .arg = c->name + 1,
-                                  .pair_ns = c->ns + REPLAY_KERNEL_CONSTANT - 600 + 320};
+                                  .pair_ns = c->ns + REPLAY_KERNEL_CONSTANT - 600 + 150};
     if (c->kind != REPLAY_KERNEL) {
         static const uint8_t classes[] = {
             [GWT_H2D] = GWT_SAMPLE_H2D, [GWT_D2H] = GWT_SAMPLE_D2H, [GWT_D2D] = GWT_SAMPLE_D2D};
