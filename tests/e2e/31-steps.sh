@@ -34,7 +34,7 @@ loop() {
     kind=$1
     shift
     runs "$kind: recorded" 0 env SIM_CLOCK=virtual "$gpuwait" run --no-report -o t -- \
-        "$loops" "$kind" ${steps-60}
+        "$loops" "$kind" "${steps-60}"
     cp "$out" said
     runs "$kind: reported" 0 "$gpuwait" report --json t
     cp "$out" report.json
@@ -63,7 +63,7 @@ loop replay_texts even=no kernels=32 graph_launches=1
 loop replay_lengths even=no kernels=33 identical=false
 loop replay_layers graph_launches=6 kernels=36
 # so many calls in so little time that few steps must do
-steps=12 loop update_each sure=no identical=true
+steps=12 loop update_each identical=true
 loop only_layers sure=no identical=true
 loop alternate sure=no even=no micro_batches=null
 loop anything found=no
