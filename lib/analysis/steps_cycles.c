@@ -83,7 +83,9 @@ static uint32_t usual_distance(const uint64_t *gaps, uint32_t turns, uint64_t li
     return best;
 }
 
-#define CYCLES_LEAST 5u
+/* Something else may come at regular times too, but hardly so often at the same place. */
+#define CYCLES_LEAST 16u
+#define SHORT_NS     1000u /* no gap to speak of */
 
 /* Which turn of a cycle is nearly always the one with the long gap, and hardly any other is. */
 static bool one_in_cycle(const uint64_t *gaps, uint32_t turns, uint64_t limit, uint32_t every,
@@ -97,7 +99,7 @@ static bool one_in_cycle(const uint64_t *gaps, uint32_t turns, uint64_t limit, u
     for (uint32_t i = 0; i < every; i++)
         rest += i == best ? 0 : times[i];
     *first = best;
-    return cycles >= CYCLES_LEAST && times[best] * 10 >= cycles * 8 &&
+    return cycles >= CYCLES_LEAST && times[best] * 10 >= cycles * 9 &&
            rest * 10 <= cycles * (every - 1);
 }
 
@@ -110,13 +112,13 @@ bool gwa_gap_cycle(struct loops *l, const struct level *v, uint32_t *every, size
     if (v->host || v->replays || v->same < 0.9 || v->period < 2)
         return false;
     for (size_t i = 0; i < v->period; i++) {
-        uint64_t usual = (uint64_t)gaps_at(l, v, i), limit = 2 * usual, sum = 0;
+        uint64_t usual = (uint64_t)gaps_at(l, v, i), limit = 2 * usual + SHORT_NS, sum = 0;
         uint32_t q = usual_distance(l->scratch, v->turns, limit), first;
         if (q < 2 || !one_in_cycle(l->scratch, v->turns, limit, q, &first))
             continue;
         for (uint32_t k = first; k < v->turns; k += q)
-            sum += l->scratch[k] < 10 * usual ? l->scratch[k] : 10 * usual;
-        double ratio = (double)sum / ((double)(v->turns / q) * (double)(usual + 1));
+            sum += l->scratch[k] < 10 * limit ? l->scratch[k] : 10 * limit;
+        double ratio = (double)sum / ((double)(v->turns / q) * (double)limit);
         if (ratio <= most)
             continue;
         most = ratio;

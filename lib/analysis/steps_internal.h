@@ -253,8 +253,9 @@ int gwa_steps_thread(struct gwa_steps *s, uint32_t id, struct gwa_steps_thread *
 int gwa_steps_learn(struct gwa_steps *s, bool last, struct gwa_rule *out);
 int gwa_steps_learn_train(const struct gwa_steps *s, const struct gwa_token *tokens, size_t count,
                           bool last, struct gwa_rule *out);
-int gwa_steps_learn_loop(const struct gwa_token *tokens, size_t count, bool last,
-                         struct gwa_rule *out);
+int gwa_steps_learn_loop(const struct gwa_steps *s, const struct gwa_token *tokens, size_t count,
+                         bool last, struct gwa_rule *out);
+bool gwa_steps_is_optimizer(const struct gwa_steps *s, uint32_t sym); /* by its name */
 
 /* steps_match.c */
 int gwa_match_new(struct gwa_matcher *m);

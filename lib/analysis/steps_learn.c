@@ -69,7 +69,7 @@ int gwa_steps_learn(struct gwa_steps *s, bool last, struct gwa_rule *out)
     rc = gwa_steps_learn_train(s, tokens, count, most, out);
     /* What recurs between two backward passes is a part of a step. */
     if (!rc && out->kind == GWA_RULE_NONE && (most || !backward_goes_on(tokens, count)))
-        rc = gwa_steps_learn_loop(tokens, count, most, out);
+        rc = gwa_steps_learn_loop(s, tokens, count, most, out);
     if (out->kind == GWA_RULE_LOOP)
         out->by_token = chooses(s, tokens, count);
     free(tokens);

@@ -185,8 +185,30 @@ static struct gwa_sketch sketch_of(const struct loops *l, const struct level *v,
     return out;
 }
 
-int gwa_steps_learn_loop(const struct gwa_token *tokens, size_t count, bool last,
-                         struct gwa_rule *out)
+#define KERNELS_LEAST 8u /* of an optimizer; one parameter's are fewer */
+
+/* An optimizer runs once a step: its kernels are close to one another but for one hole. */
+static bool has_optimizer(const struct gwa_steps *s, struct loops *l, const struct level *v)
+{
+    uint32_t n = 0, holes = 0, known = 0;
+    uint64_t *at = l->scratch;
+    bool is = false;
+    for (uint32_t i = 0; i < v->period; i++) {
+        uint32_t sym = l->tokens[v->usual + i].sym;
+        is = sym == known ? is : gwa_steps_is_optimizer(s, sym);
+        known = sym;
+        if (is)
+            at[n++] = i;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t next = i + 1 < n ? at[i + 1] : at[0] + v->period;
+        holes += (next - at[i]) * n > (uint64_t)2 * v->period;
+    }
+    return n >= KERNELS_LEAST && holes == 1;
+}
+
+int gwa_steps_learn_loop(const struct gwa_steps *s, const struct gwa_token *tokens, size_t count,
+                         bool last, struct gwa_rule *out)
 {
     struct loops l = {.tokens = tokens, .count = count};
     if (count < TURNS_LEAST)
@@ -212,10 +234,8 @@ int gwa_steps_learn_loop(const struct gwa_token *tokens, size_t count, bool last
                 gwa_split(&l, v, out);
             if (v->turns < SIZES_VARY && v->same < 0.7 && v->kin < 0.9)
                 doubt = 0.5;
-            out->confidence = (float)doubt * (float)((v->host      ? 0.9
-                                                      : v->replays ? 0.7
-                                                                   : 0.45) *
-                                                     (v->even > v->same ? v->even : v->same));
+            double seen = v->host ? 0.9 : v->replays ? 0.7 : has_optimizer(s, &l, v) ? 0.6 : 0.45;
+            out->confidence = (float)(doubt * seen * (v->even > v->same ? v->even : v->same));
         }
     }
     gwa_loops_free(&l);

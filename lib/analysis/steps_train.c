@@ -41,7 +41,7 @@ static const char *const optimizer_words[] = {
     "rmsprop",
 };
 
-static bool is_optimizer(const struct gwa_steps *s, uint32_t sym)
+bool gwa_steps_is_optimizer(const struct gwa_steps *s, uint32_t sym)
 {
     if (GWA_SYM_KIND(sym) != GWA_SYM_LAUNCH)
         return false;
@@ -63,7 +63,7 @@ static bool optimizer_sym(const struct gwa_steps *s, struct known *k, uint32_t s
 {
     if (!gwa_symset_has(&k->seen, sym)) {
         gwa_symset_add(&k->seen, sym);
-        if (is_optimizer(s, sym))
+        if (gwa_steps_is_optimizer(s, sym))
             gwa_symset_add(&k->optimizers, sym);
     }
     return gwa_symset_has(&k->optimizers, sym);
