@@ -109,26 +109,41 @@ struct gwa_delay gwa_durations_delay(const struct gwa_durations *d, enum gwt_tim
 #define BUSY_DOUBT_NS 100.0
 #define APART_NS      150.0 /* signatures differ from each other in it by so much */
 
+/* Of a signature that was timed both ways: by how much the pairs without a spacer are longer.
+ * post: false where nothing can be said; variance: of that. */
+static bool compare_busy(const struct signature *s, double *between, double *variance)
+{
+    double n = (double)s->pairs.n, spaced = (double)s->spaced.n, rest = n - spaced;
+    if (spaced < 2 || rest < 2)
+        return false;
+    double mean = (n * s->pairs.mean - spaced * s->spaced.mean) / rest;
+    *between = mean - s->spaced.mean;
+    double within = s->pairs.m2 - spaced * rest / n * *between * *between;
+    double one = fmax(within, 0) / (n - 2) + FLOOR_NS * FLOOR_NS / 12.0;
+    *variance = one * (1 / spaced + 1 / rest) * (1 + 2 / spaced);
+    return true;
+}
+
 double gwa_durations_fit_busy(struct gwa_durations *d)
 {
     double weight = 1 / (BUSY_DOUBT_NS * BUSY_DOUBT_NS), sum = BUSY_NS * weight;
+    double between, variance, apart = APART_NS * APART_NS;
     uint64_t all = 0, busy = 0;
     for (size_t i = 0; i < d->signatures_count; i++) {
         const struct signature *s = &d->signatures[i];
-        double n = (double)s->pairs.n, spaced = (double)s->spaced.n, rest = n - spaced;
         all += s->pairs.n;
         busy += s->pairs.n - s->spaced.n;
-        if (s->spaced.n < 2 || rest < 2)
+        if (!compare_busy(s, &between, &variance))
             continue;
-        double mean = (n * s->pairs.mean - spaced * s->spaced.mean) / rest;
-        double between = mean - s->spaced.mean;
-        double within = s->pairs.m2 - spaced * rest / n * between * between;
-        double variance = fmax(within, 0) / (n - 2) + FLOOR_NS * FLOOR_NS / 12.0;
-        double w =
-            1 / (variance * (1 / spaced + 1 / rest) * (1 + 2 / spaced) + APART_NS * APART_NS);
-        weight += w;
-        sum += w * between;
+        weight += 1 / (variance + apart);
+        sum += between / (variance + apart);
     }
     d->busy_ns = sum / weight;
+    for (size_t i = 0; i < d->signatures_count; i++) {
+        struct signature *s = &d->signatures[i];
+        s->busy_ns = d->busy_ns;
+        if (compare_busy(s, &between, &variance))
+            s->busy_ns += (between - d->busy_ns) * apart / (variance + apart);
+    }
     return all ? sqrt(1 / weight) * (double)busy / (double)all : 0;
 }

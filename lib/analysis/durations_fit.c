@@ -21,15 +21,17 @@ double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pa
     return ns > FLOOR_NS ? ns : FLOOR_NS;
 }
 
-double gwa_durations_mean(const struct gwa_durations *d, const struct stat *pairs, uint64_t busy)
+/* Of kernels' pairs, of which `busy` were taken without a spacer. */
+static double mean_of_pairs(const struct gwa_durations *d, const struct signature *s,
+                            const struct stat *pairs, uint64_t busy)
 {
     double share = pairs->n ? (double)busy / (double)pairs->n : 0;
-    return gwa_durations_ns(d, GWT_SAMPLE_KERNEL, pairs->mean - share * d->busy_ns);
+    return gwa_durations_ns(d, GWT_SAMPLE_KERNEL, pairs->mean - share * s->busy_ns);
 }
 
 static double mean_of(const struct gwa_durations *d, const struct signature *s)
 {
-    return gwa_durations_mean(d, &s->pairs, s->pairs.n - s->spaced.n);
+    return mean_of_pairs(d, s, &s->pairs, s->pairs.n - s->spaced.n);
 }
 
 /* ---- constants ---------------------------------------------------------------------- */
@@ -197,7 +199,7 @@ static void fit_finest(struct gwa_durations *d, const struct analysis *all, stru
     double n = (double)g->pairs.n;
     if (d->signatures[g->owner].level != g->level)
         return;
-    g->mean = gwa_durations_mean(d, &g->pairs, g->busy);
+    g->mean = mean_of_pairs(d, &d->signatures[g->owner], &g->pairs, g->busy);
     g->trust = n * a->effect[i] / (n * a->effect[i] + within(a, i));
     if (g->level == 1)
         return;

@@ -65,6 +65,7 @@ struct signature {
     struct gwa_duration estimate;
     double elsewhere; /* ns, in a place of which there is no sample ... */
     double apart;     /* ... and how far places are apart */
+    double busy_ns;   /* by how much more a pair adds around it in a busy stream */
     uint8_t level;    /* of the groups that tell its operations apart; 0: none do */
     bool comm;
     bool node; /* in a graph */
@@ -171,8 +172,6 @@ bool gwa_durations_measured(const struct measured *m, double *ns, double *error)
 
 /* What lies between a pair's events, given how long the pair took. */
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns);
-/* The same of the mean of kernels' pairs, of which `busy` were taken without a spacer. */
-double gwa_durations_mean(const struct gwa_durations *d, const struct stat *pairs, uint64_t busy);
 /* durations_constants.c. Fits busy_ns; post: how far off it may be. */
 double gwa_durations_fit_busy(struct gwa_durations *d);
 /* durations_names.c */
