@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scenario's run to a fixture of at most 200 KiB: its dump, cut to the beginning of the loop,
+"""A scenario's run to a fixture of at most 120 KiB: its dump, cut to the beginning of the loop,
 and its truth, of which what the cut makes untrue is taken out.
 
     fixture.py RUN-FOLDER OUT-FOLDER      (TRIM: the trim program, default build/trim)
@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, ".."))
 import truth as truth_module  # noqa: E402
 
-MOST_BYTES = 200 << 10
+MOST_BYTES = 120 << 10
 TRIM = os.environ.get("TRIM", os.path.join(HERE, "..", "..", "..", "build", "trim"))
 
 
