@@ -67,7 +67,8 @@ static void events(void)
     }
     expect("empty pair of timing events, us", empty, 1.1, 1.5);
     expect("pair around a null kernel, us", with_null, 2.4, 3.1);
-    expect("pair around a 100 us kernel, less 100 us", with_spin - 100, 2.6, 3.3);
+    /* 2.7 to 2.9 behind a spacer; behind a program's own kernel up to 0.6 more than that */
+    expect("pair around a 100 us kernel, less 100 us", with_spin - 100, 2.6, 3.6);
     uint64_t t = now();
     CUevent e;
     CHECK(CU(cuEventCreate)(&e, 0));
