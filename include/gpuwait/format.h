@@ -201,15 +201,15 @@ enum gwt_stack_why {
 #define GWT_F_HOLE                                                                                 \
     0x0004u /* runtime call that should have made a driver call, and none was seen                 \
              */
-#define GWT_F_DRIVER     0x0008u /* runtime call whose nested driver call was seen */
-#define GWT_F_BLOCKING   0x0010u /* the call returns when the operation is done */
-#define GWT_F_COOP       0x0020u /* cooperative launch */
-#define GWT_F_PDL        0x0040u /* programmatic dependent launch: may overlap its predecessor */
-#define GWT_F_PAGEABLE   0x0080u /* the host side of the copy is neither pinned nor registered */
-#define GWT_F_NESTED     0x0100u /* made inside another recorded call */
-#define GWT_F_APPROX     0x0200u /* the graph was edited after instantiation: counts may differ */
-#define GWT_F_CLOSING    0x0400u /* the closing half of a pair: capture end, destroy */
-#define GWT_F_UNWOUND    0x0800u /* the call never returned: an exception or cancellation left it */
+#define GWT_F_DRIVER   0x0008u /* runtime call whose nested driver call was seen */
+#define GWT_F_BLOCKING 0x0010u /* the call returns when the operation is done */
+#define GWT_F_COOP     0x0020u /* cooperative launch */
+#define GWT_F_PDL      0x0040u /* programmatic dependent launch: may overlap its predecessor */
+#define GWT_F_PAGEABLE 0x0080u /* the host side of the copy is neither pinned nor registered */
+#define GWT_F_NESTED   0x0100u /* made inside another recorded call */
+#define GWT_F_APPROX   0x0200u /* the graph was edited after instantiation: counts may differ */
+#define GWT_F_CLOSING  0x0400u /* the closing half of a pair: capture end, destroy */
+#define GWT_F_UNWOUND  0x0800u /* the call never returned: an exception or cancellation left it */
 /* COPY: enum gwt_direction; SYNC: enum gwt_scope; LAUNCH, GRAPH_LAUNCH, MEMSET: enum gwt_timed */
 #define GWT_F_SUB_SHIFT  12
 #define GWT_F_SUB(flags) ((unsigned)(flags) >> GWT_F_SUB_SHIFT)
