@@ -124,7 +124,7 @@ static void classes_add_up(void **state)
         struct gwa_options options = {.whole = true};
         struct gwt_error error = {""};
         struct gwt_trace *trace;
-        struct gwa_process *p;
+        struct gwa_process *p = NULL;
         if (gwt_open(files[i], &trace, &error) || gwa_analyse(trace, &options, &p, &error))
             fail_msg("%s", error.text);
         for (size_t k = 0; k < p->devices_count; k++)
