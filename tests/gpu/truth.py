@@ -85,13 +85,13 @@ def graph_launches(rows):
     the last one's end."""
     spans = {}
     for row in rows:
-        args = row.get("args", {})
-        if args.get("graph node id"):
-            start, end = row["ts"], row["ts"] + row["dur"]
-            first, last, n = spans.get(args["correlation"], (start, end, 0))
-            spans[args["correlation"]] = (min(first, start), max(last, end), n + 1)
-    total = sum(last - first for first, last, _ in spans.values())
-    return {"launches": len(spans), "nodes": sum(n for _, _, n in spans.values()), "us": round(total, 3)}
+        correlation = row.get("args", {}).get("correlation")
+        start, end = row["ts"], row["ts"] + row["dur"]
+        first, last, n = spans.get(correlation, (start, end, 0))
+        spans[correlation] = (min(first, start), max(last, end), n + 1)
+    graphs = [span for correlation, span in spans.items() if correlation and span[2] > 1]
+    total = sum(last - first for first, last, _ in graphs)
+    return {"launches": len(graphs), "nodes": sum(n for _, _, n in graphs), "us": round(total, 3)}
 
 
 def reduce_events(events):
