@@ -182,6 +182,7 @@ void gw_ring_slot_release(
 
 /* record.c */
 void gw_push(struct gw_thread *t, const struct gwt_record *r);
+void gw_push_spare(struct gw_thread *t, const struct gwt_record *r);
 void gw_push_mark(enum gwt_kind kind, uint32_t arg, uint64_t value);
 uint16_t gw_stream_of(struct gw_thread *t, const struct gw_frame *f);
 uint32_t gw_signature_cached(struct gw_thread *t, const struct gw_frame *f); /* 0: not met before */

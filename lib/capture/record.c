@@ -90,6 +90,14 @@ void gw_push(struct gw_thread *t, const struct gwt_record *r)
     put(t, r);
 }
 
+/* The same of what is no call of the program's: left out where the ring is full, and not among
+ * the calls that were dropped. */
+void gw_push_spare(struct gw_thread *t, const struct gwt_record *r)
+{
+    if (has_room(t, t->lost ? 2 : 1))
+        gw_push(t, r);
+}
+
 void gw_push_mark(enum gwt_kind kind, uint32_t arg, uint64_t value)
 {
     struct gw_thread *t = gw_self ? gw_self : gw_thread_get();

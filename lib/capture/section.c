@@ -155,7 +155,7 @@ static void push(struct gw_thread *t, uint64_t from, uint64_t to, struct gwt_rec
     gw_set_duration(&r, to - from);
     t->busy = 1;
     gw_fence_signal();
-    gw_push(t, &r);
+    gw_push_spare(t, &r);
     gw_fence_signal();
     t->busy = 0;
 }
