@@ -186,7 +186,7 @@ bool gw_start(void)
 
 struct gw_thread *gw_thread_get(void)
 {
-    if (gw_self || gw_load_acquire(&gw_state) != GW_ACTIVE)
+    if (gw_self || gw_load_acquire(&gw_state) != GW_ACTIVE || gw_ring_full())
         return gw_self;
     int saved = errno;
     struct gw_thread *t =

@@ -30,6 +30,7 @@ static int ring_fd = -1;
 static char ring_path_[PATH_MAX];
 static uint64_t file_size;
 static uint32_t slots_ever;
+static uint32_t full; /* no slot is free, and none can be added */
 static uint32_t last_thread;
 static void *maps[GWT_THREAD_SLOTS];
 static struct {
@@ -42,8 +43,11 @@ static struct {
 static int reserve(int fd, uint64_t offset, uint64_t size)
 {
     static const char zeros[65536];
-    if (fallocate(fd, 0, (off_t)offset, (off_t)size) == 0)
-        return 0;
+    for (int i = 0; i < 8; i++) /* a signal of the program's may interrupt it */
+        if (fallocate(fd, 0, (off_t)offset, (off_t)size) == 0)
+            return 0;
+        else if (errno != EINTR)
+            break;
     if (errno != EOPNOTSUPP && errno != ENOSYS)
         return -errno;
     while (size) { /* a file system without it: write what a store would need */
@@ -176,7 +180,7 @@ void gw_ring_forget(void)
     ring_fd = -1;
     ring_path_[0] = 0;
     file_size = 0;
-    slots_ever = last_thread = 0;
+    slots_ever = last_thread = full = 0;
     memset(maps, 0, sizeof maps);
     memset(&before, 0, sizeof before);
     gw_header = &before;
@@ -256,17 +260,33 @@ void gw_ring_thread_named(struct gwt_slot *s, const char *name)
     gw_unlock();
 }
 
+/* pre:  locked. */
+static struct gwt_slot *free_slot(void)
+{
+    for (unsigned i = 0; i < slots_ever; i++)
+        if (gw_load_acquire(&gw_ring_slot(i)->state) == GWT_SLOT_FREE) /* partner: slot_release */
+            return gw_ring_slot(i);
+    return NULL;
+}
+
+bool gw_ring_full(void)
+{
+    return gw_load_relaxed(&full);
+}
+
 int gw_ring_thread(struct gw_thread *t)
 {
-    struct gwt_slot *s = NULL;
     char name[16] = "";
     prctl(PR_GET_NAME, name);
     gw_lock();
-    for (unsigned i = 0; !s && i < slots_ever; i++)
-        if (gw_load_acquire(&gw_ring_slot(i)->state) == GWT_SLOT_FREE) /* partner: slot_release */
-            s = gw_ring_slot(i);
+    struct gwt_slot *s = free_slot();
     if (!s)
         s = add_slot();
+    if (!s) {
+        gw_exchange(&full, 1); /* then a last look; partner: gw_ring_slot_release() */
+        if ((s = free_slot()))
+            gw_store_relaxed(&full, 0);
+    }
     if (!s) {
         gw_unlock();
         return -ENOSPC;
@@ -298,4 +318,5 @@ void gw_ring_thread_close(struct gw_thread *t)
 void gw_ring_slot_release(struct gwt_slot *slot)
 {
     gw_store_release(&slot->state, GWT_SLOT_FREE); /* partner: the load in gw_ring_thread() */
+    gw_exchange(&full, 0);                         /* partner: the exchange in gw_ring_thread() */
 }

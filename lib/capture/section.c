@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define WATCH_MS  5u
+#define LOOKS     16u  /* at most, in one round of the watch: 0.1 ms of 5 */
 #define COST_PART 256u /* own readings may take this part of a thread's time */
 
 uint64_t gw_recording_switched;
@@ -242,8 +243,9 @@ static void tell(struct watch *w, uint64_t returned, const struct gw_clocks *c)
     gw_store_release(&w->seq, w->seq + 1); /* partner: the acquire load in watched() */
 }
 
-/* Names the section by where it began, so that it does not matter when it ends meanwhile. */
-static void watch(unsigned index, uint64_t now, uint64_t ms)
+/* Names the section by where it began, so that it does not matter when it ends meanwhile.
+ * post: true if the thread's clocks had to be read. */
+static bool watch(unsigned index, uint64_t now, uint64_t ms)
 {
     const struct gwt_slot *s = gw_ring_slot(index);
     struct watch *w = &watches[index];
@@ -251,12 +253,13 @@ static void watch(unsigned index, uint64_t now, uint64_t ms)
     uint64_t returned = gw_load_relaxed(&s->returned);
     if (!returned || returned == w->returned || gw_slot_inside(s) ||
         (int64_t)(now - returned) < (int64_t)(WATCH_MS * ms))
-        return;
+        return false;
     uint64_t own = gw_load_relaxed(&w->own);
     if (own && own <= returned && returned - own <= near(ms))
-        return;
+        return false;
     read_clocks_of(s->tid, &c);
     tell(w, returned, &c);
+    return true;
 }
 
 void gw_section_watch(void)
@@ -264,10 +267,16 @@ void gw_section_watch(void)
     uint64_t ms = millisecond(), now = gw_ticks();
     if (!ms || !gw_load_relaxed(&gw_recording))
         return;
-    for (unsigned i = 0; i < gw_ring_slots_used(); i++)
+    /* Hundreds of threads take turns. */
+    static unsigned next;
+    unsigned slots = gw_ring_slots_used(), looks = 0;
+    for (unsigned n = 0; n < slots && looks < LOOKS; n++) {
+        unsigned i = next < slots ? next : 0;
         /* Partner: the release stores of state in ring.c. */
         if (gw_load_acquire(&gw_ring_slot(i)->state) == GWT_SLOT_USED)
-            watch(i, now, ms);
+            looks += watch(i, now, ms);
+        next = i + 1;
+    }
 }
 
 void gw_sections_reset(void)

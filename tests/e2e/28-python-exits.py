@@ -92,6 +92,20 @@ WAYS = {
         "    p.map(work, [20] * 4)\n    work()",
         0,
     ),
+    "fork in a handler": (
+        "def f(*_):\n    child = os.fork()\n    if child == 0: os._exit(0)\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n"
+        "signal.signal(signal.SIGPROF, f); signal.setitimer(signal.ITIMER_PROF, .004, .004)\n"
+        "work(80); signal.setitimer(signal.ITIMER_PROF, 0)",
+        0,
+    ),
+    "interpreters": (
+        "try: import _interpreters as s\nexcept ImportError: import _xxsubinterpreters as s\n"
+        "run = getattr(s, 'exec', None) or s.run_string\nthread(forever, True)\n"
+        "for i in range(8):\n    x = s.create(); work(5)\n"
+        "    run(x, 'sum(range(20000))'); s.destroy(x)",
+        0,
+    ),
     "subprocess": ("import subprocess; work(); subprocess.check_call(['true']); work()", 0),
 }
 

@@ -64,7 +64,8 @@ static int fake_usage(int who, struct rusage *out)
     return 0;
 }
 
-static struct gwt_slot slots[2];
+static struct gwt_slot slots[42];
+static unsigned slots_used = 2;
 static struct gwt_record ring[64];
 static struct gw_thread thread;
 
@@ -78,7 +79,7 @@ unsigned gw_ring_index(const struct gwt_slot *slot)
 }
 unsigned gw_ring_slots_used(void)
 {
-    return 2;
+    return slots_used;
 }
 bool gw_start(void)
 {
@@ -316,6 +317,30 @@ static void test_watch_leaves_the_measured_and_those_inside_alone(void **state)
     gw_leave(&own, f, gw_returned(&own), 0, GWT_SYNC);
 }
 
+static unsigned watched_slots(void)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < slots_used; i++)
+        n += watches[i].seq != 0;
+    return n;
+}
+
+/* The watch's round is bounded, and everybody's turn comes. */
+static void test_watch_of_many_threads(void **state)
+{
+    (void)state;
+    slots_used = 42;
+    for (unsigned i = 2; i < 42; i++)
+        slots[i] = (struct gwt_slot){.state = GWT_SLOT_USED, .tid = slots[1].tid, .returned = now};
+    outside(20 * MS, 0, 0, 0);
+    const unsigned after[] = {16, 32, 40, 40};
+    for (unsigned i = 0; i < 4; i++) {
+        gw_section_watch();
+        assert_int_equal(watched_slots(), after[i]);
+    }
+    slots_used = 2;
+}
+
 static void test_watch_of_a_thread_that_is_gone(void **state)
 {
     (void)state;
@@ -460,6 +485,7 @@ int main(void)
         TEST(test_a_storm_of_syncs_is_not_slowed),
         TEST(test_watch_supplies_a_start),
         TEST(test_watch_leaves_the_measured_and_those_inside_alone),
+        TEST(test_watch_of_many_threads),
         TEST(test_watch_of_a_thread_that_is_gone),
         TEST(test_a_start_being_written_is_not_read),
         TEST(test_polls_and_context_switches_do_not_delimit),
