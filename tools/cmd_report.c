@@ -64,6 +64,10 @@ static int one(struct gwt_trace *trace, const char *path, void *arg)
         return rc;
     }
     warn(path, p);
+    const char *step = analysis.step_range ? analysis.step_range : analysis.step_kernel;
+    if (step && !p->steps.count)
+        say("%s: --step-%s \"%s\" found no step: times are of everything, warm-up too", path,
+            analysis.step_range ? "range" : "kernel", step);
     if (r->json) {
         json_array_append_new(r->json, render_json(p));
         render_json_main(&r->main, p, json_array_size(r->json) - 1);

@@ -147,10 +147,14 @@ static void unusual(const struct page *page, const struct gwa_step_summary *s)
         return;
     char *every =
         s->unusual_period > 1 ? xprintf(", every %u steps,", s->unusual_period) : xstrdup("");
-    char *text = xprintf("%s of them%s did more and took %s longer.", plain(n, s->unusual), every,
-                         text_us(ms, s->unusual_ms * 1e3));
+    char *time = isfinite(s->unusual_ms)
+                     ? xprintf(" and took %s %s", text_us(ms, fabs(s->unusual_ms) * 1e3),
+                               s->unusual_ms < 0 ? "less" : "longer")
+                     : xstrdup("");
+    char *text = xprintf("%s of them%s did more%s.", plain(n, s->unusual), every, time);
     page_text(page, "  ", text);
     free(text);
+    free(time);
     free(every);
 }
 
@@ -190,8 +194,8 @@ void part_phases(const struct page *page, const struct gwa_device *d, bool sever
         {"BUSY", RIGHT, 0}, {"IDLE", RIGHT, 0}, {"PHASE", LEFT, 1}};
     char n[TEXT_NUMBER], title[80];
     bool any = false;
-    for (unsigned i = 0; i < GWA_PHASE_COUNT; i++)
-        any |= d->by_phase[i].busy_pct > 0 || d->by_phase[i].idle_pct > 0;
+    for (unsigned i = 0; i < GWA_PHASE_COUNT; i++) /* all of it "other": nothing is said */
+        any |= i != GWA_PHASE_OTHER && (d->by_phase[i].busy_pct > 0 || d->by_phase[i].idle_pct > 0);
     if (!any)
         return;
     snprintf(title, sizeof(title),

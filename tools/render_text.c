@@ -165,7 +165,7 @@ static void kernel_rows(struct table *t, const struct gwa_device *d, size_t show
         if (timed) {
             table_cell(t, "%s", text_short(n, k->mean_us));
             table_cell(t, "%s", text_short(n, k->total_ms));
-            table_cell(t, "%s %%", text_fixed(n, k->busy_pct, 1));
+            table_cell(t, isfinite(k->busy_pct) ? "%s %%" : "%s", text_fixed(n, k->busy_pct, 1));
         } else {
             table_cell(t, "%.1f %%", 100 * (double)k->calls / (double)d->kernels_executed);
         }

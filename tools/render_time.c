@@ -61,7 +61,7 @@ static void split(const struct page *page, const struct gwa_device *d)
     if (classes)
         idle_classes(page, t);
     char *of = xprintf("of %s, first operation to last", text_us(a, d->window.wall_s * 1e6));
-    char *whole = d->window.excluded_s > 0 ? xprintf("%s; %s of warm-up left out", of,
+    char *whole = d->window.excluded_s > 0 ? xprintf("%s; %s left out (warm-up, other work)", of,
                                                      text_us(b, d->window.excluded_s * 1e6))
                                            : xstrdup(of);
     share(page, 6, 100, "", whole);

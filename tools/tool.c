@@ -143,9 +143,10 @@ static void help_row(int letter, const char *name, const char *value, const char
     if (letter)
         snprintf(form, sizeof(form), "-%c,", letter);
     snprintf(left, sizeof(left), "  %s --%s%s%s", form, name, value ? " " : "", value ? value : "");
-    printf("%-24s ", left);
     if (strlen(left) > 24)
-        printf("\n%25s", "");
+        printf("%s\n%25s", left, "");
+    else
+        printf("%-24s ", left);
     wrap(text, 25);
 }
 

@@ -38,6 +38,12 @@ static double per_step(const struct rows *r, uint64_t in_steps)
     return r->d->steps ? (double)in_steps / (double)r->d->steps : NAN;
 }
 
+/* A sum of bytes that a trace claims. */
+static uint64_t whole(double bytes)
+{
+    return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
+}
+
 static void add_row(struct rows *r, const struct site *s, unsigned class, double idle_ns)
 {
     const struct gwt_trace *trace = r->a->trace;
@@ -69,8 +75,8 @@ static void add_row(struct rows *r, const struct site *s, unsigned class, double
         .involuntary = s->judged > 0 ? s->involuntary / s->judged : NAN,
         .per_step = per_step(r, s->in_steps),
         .period = period_of(s),
-        .d2h_bytes = (uint64_t)s->d2h,
-        .h2d_bytes = (uint64_t)s->h2d,
+        .d2h_bytes = whole(s->d2h),
+        .h2d_bytes = whole(s->h2d),
         .python = gwa_python_line(trace, gwa_lines_best(&s->lines)),
     };
 }

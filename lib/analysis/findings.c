@@ -108,9 +108,11 @@ const char *gwa_ms_text(char b[GWA_NUMBER], double ms)
 {
     if (not_known(b, ms))
         return b;
-    if (ms >= 1000)
+    if (ms >= 999500) /* %.3g would begin to write powers of ten */
+        snprintf(b, GWA_NUMBER, "%.0f s", ms / 1000);
+    else if (ms >= 999.5)
         snprintf(b, GWA_NUMBER, "%.3g s", ms / 1000);
-    else if (ms >= 1)
+    else if (ms >= 0.9995)
         snprintf(b, GWA_NUMBER, "%.3g ms", ms);
     else
         snprintf(b, GWA_NUMBER, "%.3g us", ms * 1000);
@@ -119,9 +121,16 @@ const char *gwa_ms_text(char b[GWA_NUMBER], double ms)
 
 const char *gwa_count_text(char b[GWA_NUMBER], double count)
 {
-    if (!not_known(b, count)) /* 5 rather than 5.0 for 4.98 */
-        snprintf(b, GWA_NUMBER,
+    if (not_known(b, count))
+        return b;
+    int length =
+        snprintf(b, GWA_NUMBER, /* 5 rather than 5.0 for 4.98 */
                  count < 9.95 && fabs(count - round(count)) >= 0.05 ? "%.1f" : "%.0f", count);
+    for (int at = length - 3; count >= 999.5 && at > 0 && length < GWA_NUMBER - 1; at -= 3) {
+        memmove(b + at + 1, b + at, (size_t)(length - at) + 1);
+        b[at] = ',';
+        length++;
+    }
     return b;
 }
 

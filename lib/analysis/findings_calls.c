@@ -261,7 +261,11 @@ static void launch_remedy(const struct gwa_view *v, struct gwa_draft *f, unsigne
     if (phase == GWA_PHASE_OPTIMIZER)
         REMEDY("Most of it is the optimizer: AdamW(fused=True), or foreach=True, instead of a loop "
                "over parameters. ");
-    if (s->count && s->identical && s->syncs.median > 0)
+    if (s->count && s->graph_launches.median > 0)
+        REMEDY("CUDA graphs are replayed already (%s a step): capture what is launched beside them "
+               "too, and give each replay more work. ",
+               COUNT(s->graph_launches.median));
+    else if (s->count && s->identical && s->syncs.median > 0)
         REMEDY("Steps are identical, so one CUDA graph can replay what lies between their waits "
                "for the GPU (%s a step; with none, all of it): "
                "torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph. ",
@@ -302,7 +306,8 @@ bool gwa_rule_LAUNCH_BOUND(const struct gwa_view *v, struct gwa_draft *f)
     if (l->host_us_per_launch > 0 && each > 0)
         WHAT(", and the mean kernel lasts %s", MS(each / 1e3));
     if (s->count && s->launches.median > 0)
-        WHAT("; %s launches a %s", COUNT(s->launches.median), s->by_token ? "token" : "step");
+        WHAT("; %s launch%s a %s", COUNT(s->launches.median), s->launches.median == 1 ? "" : "es",
+             s->by_token ? "token" : "step");
     WHAT(".");
     launch_remedy(v, f, phase);
     f->f.share_pct = f->f.bound_pct = pct;

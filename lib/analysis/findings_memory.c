@@ -217,10 +217,12 @@ bool gwa_rule_OFFLOAD(const struct gwa_view *v, struct gwa_draft *f)
     double pct = gwa_exposed_pct(v, GWT_H2D, false) + gwa_exposed_pct(v, GWT_D2H, false) + c->pct;
     if (!v->offloading || !(pct >= GWA_MENTION_PCT))
         return false;
-    WHAT("%s to the GPU and %s to the host%s, in copies of %s on average",
-         BYTES(v->stepped ? v->p->steps.h2d_bytes.median : in.bytes),
-         BYTES(v->stepped ? v->p->steps.d2h_bytes.median : out.bytes),
-         v->stepped ? " in each step" : "", BYTES(in.bytes / in.calls));
+    double to_host = v->stepped ? v->p->steps.d2h_bytes.median : out.bytes;
+    WHAT("%s to the GPU", BYTES(v->stepped ? v->p->steps.h2d_bytes.median : in.bytes));
+    if (to_host > 0)
+        WHAT(" and %s to the host", BYTES(to_host));
+    WHAT("%s, in copies of %s on average", v->stepped ? " in each step" : "",
+         BYTES(in.bytes / in.calls));
     if (in.busy_ms > 0)
         WHAT(" at %.3g GB/s", in.bytes / in.busy_ms / 1e6);
     if (in.bytes > 0 && in.pageable > in.bytes / 2)

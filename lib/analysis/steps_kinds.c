@@ -14,7 +14,7 @@ static int by_int64(const void *a, const void *b)
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 struct loop_size {
-    int64_t ns;
+    double ns;
     size_t steps;
     bool trains;
 };
@@ -45,7 +45,8 @@ static unsigned main_loop(const struct loop_size loops[UINT8_MAX + 1])
 static bool same_loop(const struct gwa_sketch *a, const struct gwa_sketch *b)
 {
     unsigned same = 0;
-    if (!a->weight || !b->weight || abs((int)(a->weight - b->weight)) > (int)(a->weight / 10))
+    uint32_t apart = a->weight > b->weight ? a->weight - b->weight : b->weight - a->weight;
+    if (!a->weight || !b->weight || apart > a->weight / 10)
         return false;
     for (unsigned k = 0; k < GWA_SKETCH; k++)
         same += a->least[k] == b->least[k];
@@ -73,7 +74,7 @@ static void keep_one_loop(struct gwa_steps *s)
     for (size_t i = 0; i < s->found_count; i++) {
         const struct gwa_found *f = &s->found[i];
         struct loop_size *l = &loops[f->loop];
-        l->ns += f->to - f->from;
+        l->ns += (double)(f->to - f->from);
         l->steps += f->kind != GWA_STEP_OTHER;
         l->trains |= f->backwards > 0;
     }
