@@ -1,5 +1,5 @@
-/* Arrays indexed by small ids. The ids come from a file: beyond GWA_ID_MAX they are not
- * believed. */
+/* Arrays indexed by small ids, some for each device. Ids come from a file: beyond GWA_ID_MAX they
+ * are not believed. */
 #ifndef GWA_GROW_H
 #define GWA_GROW_H
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GWA_ID_MAX (1u << 24)
+#define GWA_ID_MAX (1u << 20)
 
 /* post: (*array)[id] exists, new elements are zero. 0, -ENOMEM, or -ERANGE for an id that
  *       is not believed. */
