@@ -257,7 +257,7 @@ static int finish_levels(const struct device_use *u, const struct gwa_steps *ste
     struct gwa_trend trend;
     int rc = gwa_trend(points, n, &trend);
     if (!rc && n) {
-        out->baseline_bytes = (int64_t)trend.median;
+        out->baseline_bytes = trend.median < 0x1p63 ? (int64_t)trend.median : INT64_MAX;
         out->growth_bytes_per_step = trend.slope;
     }
     free(points);
