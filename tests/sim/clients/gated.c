@@ -8,11 +8,9 @@
  * step), capture (a graph in every tenth step), win (no .item()), dear (fewer launches, each
  * dearer), killed (ends by SIGKILL half-way).
  */
-#include "client.h"
+#include "autograd.h"
 
-#include <pthread.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #define NC(ret, name, params, args, kind, before, after) ret name params;
@@ -101,16 +99,6 @@ static void forward(void)
 
 /* ---- backward, on its thread ------------------------------------------------------------- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static enum { STARTING, WAITING, ASKED, QUIT } turn;
-
-static void hand_over(int to)
-{
-    turn = to;
-    pthread_cond_broadcast(&cond);
-}
-
 static bool last_micro_batch;
 
 /* Gradients are reduced where they become ready. */
@@ -120,33 +108,6 @@ static void backward_pass(void)
         op(BACKWARD);
     if (last_micro_batch || changed("allreduce"))
         all_reduce();
-}
-
-static void *autograd(void *unused)
-{
-    (void)unused;
-    pthread_mutex_lock(&lock);
-    CHECK(cudaSetDevice(0));
-    prctl(PR_SET_NAME, "pt_autograd_0");
-    for (hand_over(WAITING); turn != QUIT;) {
-        while (turn == WAITING)
-            pthread_cond_wait(&cond, &lock);
-        if (turn == ASKED) {
-            backward_pass();
-            hand_over(WAITING);
-        }
-    }
-    pthread_mutex_unlock(&lock);
-    return NULL;
-}
-
-static void backward(void)
-{
-    pthread_mutex_lock(&lock);
-    hand_over(ASKED);
-    while (turn != WAITING)
-        pthread_cond_wait(&cond, &lock);
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---- a graph that is made again and again -----------------------------------------------------
@@ -192,7 +153,6 @@ static void step(void)
 int main(int argc, char **argv)
 {
     long steps = argument(argc, argv, 2, 40);
-    pthread_t thread;
     change = argc > 1 ? argv[1] : change;
     dispatch_us = changed("dear") ? 10 : dispatch_us;
     register_kernels(&image, kernels, sizeof kernels / sizeof *kernels);
@@ -201,11 +161,7 @@ int main(int argc, char **argv)
     CHECK(cudaHostAlloc((void **)&pinned, STAGING, 0));
     pageable = calloc(1, STAGING);
     CHECK(ncclCommInitAll(&comm, 1, NULL));
-    pthread_create(&thread, NULL, autograd, NULL);
-    pthread_mutex_lock(&lock);
-    while (turn == STARTING)
-        pthread_cond_wait(&cond, &lock);
-    pthread_mutex_unlock(&lock);
+    autograd_start();
     for (long i = 0; i < steps; i++) {
         if (changed("killed") && i == steps / 2)
             kill(getpid(), SIGKILL);
@@ -213,10 +169,7 @@ int main(int argc, char **argv)
         if (changed("capture") && i % 10 == 9)
             capture();
     }
-    pthread_mutex_lock(&lock);
-    hand_over(QUIT);
-    pthread_mutex_unlock(&lock);
-    pthread_join(thread, NULL);
+    autograd_stop();
     CHECK(cudaDeviceSynchronize());
     CHECK(ncclCommDestroy(comm));
     puts("gated: ok");

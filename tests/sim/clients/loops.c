@@ -7,12 +7,9 @@
  * have forward passes and the optimizer on the main thread, and backward passes on a thread named
  * pt_autograd_0, as PyTorch does. NVTX ranges named "step" hold each step.
  */
-#include "client.h"
+#include "autograd.h"
 
 #include "nvtx.h"
-
-#include <pthread.h>
-#include <sys/prctl.h>
 
 #define KERNELS(X)                                                                                 \
     X(EMBED, "us=2", "_Z5embedPfPKfi")                                                             \
@@ -108,9 +105,6 @@ static void forward(void)
 
 /* ---- backward, on its thread ------------------------------------------------------------- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static enum { STARTING, WAITING, ASKED, QUIT } turn;
 static bool recompute;
 
 static void backward_pass(void)
@@ -124,39 +118,6 @@ static void backward_pass(void)
         op(GEMM_BACKWARD);
         op(NORM_BACKWARD);
     }
-}
-
-static void hand_over(int to)
-{
-    turn = to;
-    pthread_cond_broadcast(&cond);
-}
-
-static void *autograd(void *unused)
-{
-    (void)unused;
-    pthread_mutex_lock(&lock);
-    CHECK(cudaSetDevice(0));
-    prctl(PR_SET_NAME, "pt_autograd_0");
-    for (hand_over(WAITING); turn != QUIT;) {
-        while (turn == WAITING)
-            pthread_cond_wait(&cond, &lock);
-        if (turn == ASKED) {
-            backward_pass();
-            hand_over(WAITING);
-        }
-    }
-    pthread_mutex_unlock(&lock);
-    return NULL;
-}
-
-static void backward(void)
-{
-    pthread_mutex_lock(&lock);
-    hand_over(ASKED);
-    while (turn != WAITING)
-        pthread_cond_wait(&cond, &lock);
-    pthread_mutex_unlock(&lock);
 }
 
 static void optimizer(void)
@@ -533,15 +494,10 @@ int main(int argc, char **argv)
 {
     const struct loop *loop = find(argc > 1 ? argv[1] : "train");
     unsigned steps = (unsigned)argument(argc, argv, 2, 60), usual = 0;
-    pthread_t thread;
     if (!loop)
         return 2;
     begin();
-    pthread_create(&thread, NULL, autograd, NULL);
-    pthread_mutex_lock(&lock);
-    while (turn == STARTING)
-        pthread_cond_wait(&cond, &lock);
-    pthread_mutex_unlock(&lock);
+    autograd_start();
     if (loop->prepare)
         loop->prepare();
     for (unsigned i = 0; i < steps; i++) {
@@ -551,10 +507,7 @@ int main(int argc, char **argv)
         nvtx_pop();
         usual = i == steps / 2 ? launched : usual;
     }
-    pthread_mutex_lock(&lock);
-    hand_over(QUIT);
-    pthread_mutex_unlock(&lock);
-    pthread_join(thread, NULL);
+    autograd_stop();
     CHECK(cudaDeviceSynchronize());
     printf("%u steps, %u launches\n", steps, usual);
     return finish("loops");
