@@ -23,7 +23,7 @@
 #include "analysis.h"
 
 /* Rows that are held, of all ranks together; a rank's further collectives are not compared. */
-#define GWA_JOB_ROWS 4000000u
+#define GWA_JOB_ROWS 3000000u
 
 /* What of the window's wall time a rank spends on: X(id, key, text) */
 #define GWA_LATE_CAUSES(X)                                                                         \
@@ -62,12 +62,12 @@ struct gwa_rank {
 
 /* Times are sums over the steady window, means over the ranks that take part. */
 struct gwa_job_op {
-    const char *op;     /* "AllReduce"; "SendRecv" between two */
-    uint32_t ranks;     /* in each: most */
-    uint64_t calls;     /* of one rank: mean */
-    double bytes;       /* the same, as passed to the calls */
-    double transfer_ms; /* from the last rank's arrival on */
-    double wait_ms;     /* before that */
+    const char *op;                              /* "AllReduce"; "SendRecv" between two */
+    uint32_t ranks;                              /* in each: most */
+    uint64_t calls;                              /* of one rank: mean */
+    double bytes;                                /* the same, as passed to the calls */
+    double transfer_ms;                          /* from the last rank's arrival on */
+    double wait_ms;                              /* before that */
     double busy_ms, exposed_ms, exposed_wait_ms; /* of its kernels; while nothing computes */
     double bus_gb_per_s; /* what each link has to carry for it, by transfer time; NaN */
     double latency_us;   /* of a transfer, beside its bytes; NaN: not measured */
@@ -83,11 +83,11 @@ struct gwa_job_late {
     uint8_t cause;     /* enum gwa_late_cause: most of it */
     double by_cause[GWA_LATE_CAUSE_COUNT]; /* of caused_pct */
     /* HOST: more than a rank that was not late did, before the same collectives */
-    uint8_t class;    /* enum gwa_idle_class */
-    double class_pct; /* of the time by which the host was late */
-    bool looked;      /* the two above and the next are known */
-    char *python;     /* "train.py:12 function"; NULL */
-    char *api;        /* inside this call; NULL: outside calls */
+    uint8_t class;        /* enum gwa_idle_class */
+    double class_pct;     /* of the time by which the host was late */
+    bool looked;          /* the two above and the next are known */
+    char *python;         /* "train.py:12 function"; NULL */
+    char *api;            /* inside this call; NULL: outside calls */
     char *after, *before; /* between these calls; NULL */
     double slower;        /* GPU: by this factor than the median rank, over the same kernels; NaN */
     char *kernel;         /* ... most of it in this one; NULL */
@@ -137,7 +137,7 @@ struct gwa_job_result {
     size_t late_count;
     struct gwa_job_worst worst[GWA_JOB_WORST];
     size_t worst_count;
-    size_t speaks;             /* index of the rank whose report speaks for those that are alike */
+    size_t speaks; /* index of the rank whose report speaks for those that are alike */
     struct gwa_finding *findings; /* the first is the job's verdict */
     size_t findings_count;
 };
