@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Rounds of run and learn: of what was shown, the rest, of the rest, what was shown. */
-#define ROUNDS 6
+#define ROUNDS 10
 
 struct gwa_job *gwa_job_new(size_t ranks)
 {

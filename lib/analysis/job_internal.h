@@ -129,12 +129,23 @@ struct job_post {       /* a rank's part in a collective */
     uint32_t rank, row; /* indices */
 };
 
+/* Kinds of transfers that are told apart: an operation, over so many ranks, within one host or
+ * not. The most frequent ones; the rest shares the last, about which nothing is learnt. */
+#define JOB_KINDS 7
+
+struct job_kind {
+    uint32_t ranks;
+    uint8_t op;
+    bool hosts; /* between hosts */
+    uint64_t count;
+    /* A transfer takes a constant and a time per byte. */
+    double ns, per_byte;
+    uint64_t measured; /* ends that this rests on; 0: a guess */
+};
+
 struct job_collective {
     int64_t last, end;    /* on the common clock: latest arrival; NEVER: not known yet */
     int64_t shown, bound; /* ends as blocking calls showed it: so, no later; NEVER: none did */
-    int64_t chain;        /* transfers follow each other from here on ... */
-    float chain_bytes;    /* ... so many bytes of them, this one's included */
-    uint32_t chain_calls;
     float bytes;
     uint32_t comm, number;
     uint32_t posts;  /* index of the first in job.posts ... */
@@ -142,21 +153,23 @@ struct job_collective {
     uint32_t posted; /* join: so many have come */
     uint32_t late;   /* index of the rank that came last ... */
     uint32_t blamed; /* ... and of the one that was ready last; job_late.c */
-    uint8_t op;
+    uint8_t op, kind;
     bool waited_for; /* something else waits for its end: it is not only passed by */
-};
-
-struct job_transfer { /* of one operation on one communicator: constant + per byte */
-    double ns, per_byte;
-    uint64_t measured; /* collectives that it rests on; 0: a guess */
+    bool anchored;   /* its end is what was shown, or a bound */
+    /* Of transfers that its end rests on since the newest that is anchored: of each kind, how
+     * many, and their bytes. */
+    struct {
+        float calls, bytes;
+    } path[JOB_KINDS];
 };
 
 struct job_shared { /* a communicator */
     uint64_t identity;
     uint32_t members; /* processes that have it */
     int ranks;        /* as its creation said; -1: not known */
+    uint32_t host;    /* of its first member */
+    bool hosts;       /* it has members on others */
     bool usable;      /* its members' clocks can be compared */
-    struct job_transfer transfer[JOB_OP_COUNT];
 };
 
 struct job_findings {
@@ -207,6 +220,7 @@ struct gwa_job {
     size_t comms_count, comms_room;
     struct job_collective *collectives;
     size_t collectives_count;
+    struct job_kind kinds[JOB_KINDS];
     struct job_post *posts;
     int64_t from, to; /* common clock: what all times are of */
     struct job_look looks[JOB_LOOKS];
@@ -227,12 +241,13 @@ int gwa_job_match(struct gwa_job *job);
 int gwa_job_align(struct gwa_job *job);
 
 /* job_transfer.c: what blocking calls showed of collectives, by their ends as they are now.
- * post: `shown` and `bound` of the collectives, `transfer` of the communicators. 0 or -ENOMEM. */
+ * post: `shown` and `bound` of the collectives, and the kinds' times. 0 or -ENOMEM. */
 int gwa_job_learn(struct gwa_job *job);
-double gwa_job_transfer_ns(const struct job_transfer *t, double bytes, double calls);
-/* Of a row whose collective is not known. */
-#define JOB_GUESS_NS       20000
-#define JOB_GUESS_PER_BYTE 0.01
+double gwa_job_transfer_ns(const struct job_kind *k, double calls, double bytes);
+/* Until more is known, less than any link takes: what ends are shown then is corrected upwards,
+ * while a longer guess would explain every wait. */
+#define JOB_GUESS_NS       5000
+#define JOB_GUESS_PER_BYTE 0.001
 
 /* job_join.c: starts and ends, by what is known of transfers. */
 void gwa_job_run(struct gwa_job *job);

@@ -29,75 +29,69 @@ int64_t gwa_job_row_end(const struct gwa_job *job, size_t rank, uint32_t row)
            (int64_t)(JOB_GUESS_PER_BYTE * (double)r->bytes);
 }
 
+/* When a rank comes to a row, and the row whose end decides that; 0: none. */
+struct coming {
+    int64_t at;
+    uint32_t after;
+};
+
 /* post: false: not known yet. */
 static bool raise_to(const struct gwa_job *job, size_t rank, uint32_t row, int64_t after,
-                     int64_t *start)
+                     struct coming *c)
 {
     if (!row)
         return true;
     int64_t end = gwa_job_row_end(job, rank, row);
     if (end == NEVER)
         return false;
-    if (end + after > *start)
-        *start = end + after;
+    if (end + after > c->at)
+        *c = (struct coming){.at = end + after, .after = row};
     return true;
 }
 
-static void resolve(struct gwa_job *job, struct job_collective *c)
+static bool ready_at(const struct gwa_job *job, size_t rank, const struct job_row *row,
+                     struct coming *c)
 {
-    const struct job_transfer *t = &job->comms[c->comm].transfer[c->op];
-    if (c->shown != NEVER) {
-        c->end = c->shown;
-        return;
-    }
-    c->end = c->last + (int64_t)gwa_job_transfer_ns(t, (double)c->bytes, 1);
-    if (c->bound != NEVER && c->end > c->bound)
-        c->end = c->bound > c->last ? c->bound : c->last;
-}
-
-/* The last to come decides from when on the data moves: since it came, or since earlier transfers
- * of the same kind began that follow each other. */
-static void chain(const struct gwa_job *job, struct job_collective *c, const struct job_row *row,
-                  size_t rank, bool behind)
-{
-    const struct job_collective *before =
-        behind ? collective_of(job, row_of(job, rank, row->before)) : NULL;
-    c->chain = c->last;
-    c->chain_calls = 1;
-    c->chain_bytes = c->bytes;
-    if (!before || before->comm != c->comm || before->op != c->op || before->shown != NEVER)
-        return;
-    c->chain = before->chain;
-    c->chain_calls += before->chain_calls;
-    c->chain_bytes += before->chain_bytes;
-}
-
-static void post(struct gwa_job *job, struct job_collective *c, const struct job_row *row,
-                 size_t rank, int64_t start, bool behind)
-{
-    if (c->last == NEVER || start > c->last) {
-        c->last = start;
-        c->late = (uint32_t)rank;
-        chain(job, c, row, rank, behind);
-    }
-    if (++c->posted == c->count)
-        resolve(job, c);
-}
-
-/* post: false: not known yet. */
-static bool ready_at(const struct gwa_job *job, size_t rank, const struct job_row *row, int64_t *t)
-{
-    *t = job_common(job_clock_of(job, rank), row->host);
-    if (*t == NEVER)
-        *t = -((int64_t)1 << 61);
-    return raise_to(job, rank, row->on[0], (int64_t)row->after[0], t) &&
-           raise_to(job, rank, row->on[1], (int64_t)row->after[1], t);
+    c->at = job_common(job_clock_of(job, rank), row->host);
+    c->after = 0;
+    if (c->at == NEVER)
+        c->at = -((int64_t)1 << 61);
+    return raise_to(job, rank, row->on[0], (int64_t)row->after[0], c) &&
+           raise_to(job, rank, row->on[1], (int64_t)row->after[1], c);
 }
 
 int64_t gwa_job_row_ready(const struct gwa_job *job, size_t rank, uint32_t row)
 {
-    int64_t t;
-    return ready_at(job, rank, row_of(job, rank, row), &t) ? t : NEVER;
+    struct coming c;
+    return ready_at(job, rank, row_of(job, rank, row), &c) ? c.at : NEVER;
+}
+
+/* What a blocking call showed is what it is; the transfers before say nothing more then. */
+static void resolve(struct gwa_job *job, struct job_collective *c)
+{
+    c->end = c->last + (int64_t)gwa_job_transfer_ns(&job->kinds[c->kind], 1, (double)c->bytes);
+    c->path[c->kind].calls++;
+    c->path[c->kind].bytes += c->bytes;
+    c->anchored = c->shown != NEVER || (c->bound != NEVER && c->end > c->bound);
+    if (c->anchored)
+        c->end = c->shown != NEVER ? c->shown : c->bound;
+}
+
+static void post(struct gwa_job *job, struct job_collective *c, size_t rank,
+                 const struct coming *how)
+{
+    if (c->last == NEVER || how->at > c->last) {
+        const struct job_collective *before =
+            how->after ? collective_of(job, row_of(job, rank, how->after)) : NULL;
+        c->last = how->at;
+        c->late = (uint32_t)rank;
+        if (before && !before->anchored)
+            memcpy(c->path, before->path, sizeof(c->path));
+        else
+            memset(c->path, 0, sizeof(c->path));
+    }
+    if (++c->posted == c->count)
+        resolve(job, c);
 }
 
 /* post: whether the rank's next row found its place. */
@@ -105,15 +99,12 @@ static bool step(struct gwa_job *job, size_t rank)
 {
     struct job_rank *r = &job->ranks[rank];
     const struct job_row *row = &r->rows.list[r->cursor];
-    int64_t ready, start;
-    if (!ready_at(job, rank, row, &ready))
+    struct coming c;
+    if (!ready_at(job, rank, row, &c) || !raise_to(job, rank, row->before, GAP_NS, &c))
         return false;
-    start = ready;
-    if (!raise_to(job, rank, row->before, GAP_NS, &start))
-        return false;
-    r->starts[r->cursor] = start;
+    r->starts[r->cursor] = c.at;
     if (collective_of(job, row))
-        post(job, &job->collectives[row->number], row, rank, start, start > ready);
+        post(job, &job->collectives[row->number], rank, &c);
     r->cursor++;
     return true;
 }

@@ -27,7 +27,7 @@ static int table_new(struct table *t, size_t most)
 
 /* ---- communicators ------------------------------------------------------------------ */
 
-static int share(struct gwa_job *job, struct table *t, struct job_comm *c)
+static int share(struct gwa_job *job, struct table *t, struct job_comm *c, uint32_t host)
 {
     size_t i = mix(0, c->identity) & (t->room - 1);
     if (!c->identity)
@@ -43,7 +43,10 @@ static int share(struct gwa_job *job, struct table *t, struct job_comm *c)
         t->slots[i] = (uint32_t)job->comms_count;
     }
     c->shared = t->slots[i] - 1;
-    job->comms[c->shared].members++;
+    struct job_shared *s = &job->comms[c->shared];
+    if (!s->members++)
+        s->host = host;
+    s->hosts |= s->host != host;
     return 0;
 }
 
@@ -58,7 +61,7 @@ static int share_all(struct gwa_job *job)
         return rc;
     for (size_t i = 0; i < job->count && !rc; i++)
         for (size_t c = 0; c < job->ranks[i].rows.comms_count && !rc; c++)
-            rc = share(job, &t, &job->ranks[i].rows.comms[c]);
+            rc = share(job, &t, &job->ranks[i].rows.comms[c], job->ranks[i].host);
     free(t.slots);
     return rc;
 }
@@ -149,6 +152,52 @@ static void leave_single(struct gwa_job *job)
     }
 }
 
+/* ---- kinds -------------------------------------------------------------------------- */
+
+static bool same_kind(const struct job_kind *a, const struct job_kind *b)
+{
+    return a->op == b->op && a->ranks == b->ranks && a->hosts == b->hosts;
+}
+
+static struct job_kind kind_of(const struct gwa_job *job, const struct job_collective *c)
+{
+    return (struct job_kind){.op = c->op, .ranks = c->count, .hosts = job->comms[c->comm].hosts};
+}
+
+static int by_count(const void *a, const void *b)
+{
+    const struct job_kind *x = a, *y = b;
+    return (x->count < y->count) - (x->count > y->count);
+}
+
+#define SEEN 64u /* kinds that are counted */
+static void find_kinds(struct gwa_job *job)
+{
+    struct job_kind seen[SEEN];
+    size_t count = 0;
+    for (size_t i = 0; i < job->collectives_count; i++) {
+        struct job_kind kind = kind_of(job, &job->collectives[i]);
+        size_t k = 0;
+        while (k < count && !same_kind(&seen[k], &kind))
+            k++;
+        if (k == count && count < SEEN)
+            seen[count++] = kind;
+        if (k < count)
+            seen[k].count++;
+    }
+    qsort(seen, count, sizeof(*seen), by_count);
+    if (count > JOB_KINDS - 1)
+        count = JOB_KINDS - 1;
+    memcpy(job->kinds, seen, count * sizeof(*seen));
+    for (size_t i = 0; i < job->collectives_count; i++) {
+        struct job_kind kind = kind_of(job, &job->collectives[i]);
+        size_t k = 0;
+        while (k < count && !same_kind(&seen[k], &kind))
+            k++;
+        job->collectives[i].kind = (uint8_t)(k < count ? k : JOB_KINDS - 1);
+    }
+}
+
 static void mark_waited_for(struct gwa_job *job, const struct job_rows *r, uint32_t row)
 {
     if (row && r->list[row - 1].comm != JOB_NO_COMM)
@@ -168,6 +217,7 @@ int gwa_job_match(struct gwa_job *job)
     if (rc)
         return rc;
     leave_single(job);
+    find_kinds(job);
     for (size_t i = 0; i < job->count; i++) {
         const struct job_rows *r = &job->ranks[i].rows;
         for (size_t k = 0; k < r->count; k++)

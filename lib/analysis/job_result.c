@@ -143,7 +143,7 @@ struct op_sums {
 static void add_collective(const struct gwa_job *job, const struct job_collective *c,
                            struct op_sums *s)
 {
-    const struct job_transfer *t = &job->comms[c->comm].transfer[c->op];
+    const struct job_kind *t = &job->kinds[c->kind];
     double transfer = c->end > c->last ? (double)(c->end - c->last) : 0;
     s->posts += c->count;
     s->bytes += (double)c->bytes * c->count;

@@ -17,9 +17,9 @@
 #define USUAL_NS 10000
 #define ROUNDS   20
 
-double gwa_job_transfer_ns(const struct job_transfer *t, double bytes, double calls)
+double gwa_job_transfer_ns(const struct job_kind *k, double calls, double bytes)
 {
-    return t->measured ? t->ns * calls + t->per_byte * bytes
+    return k->measured ? k->ns * calls + k->per_byte * bytes
                        : JOB_GUESS_NS * calls + JOB_GUESS_PER_BYTE * bytes;
 }
 
@@ -133,80 +133,100 @@ struct sums { /* of weighted equations: calls * ns + bytes * per_byte = time */
     double cc, cb, bb, ct, bt;
 };
 
-static struct job_transfer solve(const struct sums *s)
+static void solve(const struct sums *s, struct job_kind *k)
 {
-    struct job_transfer t = {0};
     double det = s->cc * s->bb - s->cb * s->cb;
     if (det > 1e-4 * s->cc * s->bb) {
-        t.ns = (s->ct * s->bb - s->bt * s->cb) / det;
-        t.per_byte = (s->bt * s->cc - s->ct * s->cb) / det;
+        k->ns = (s->ct * s->bb - s->bt * s->cb) / det;
+        k->per_byte = (s->bt * s->cc - s->ct * s->cb) / det;
     } else { /* of one size */
-        t.ns = s->cc > 0 ? fmin(USUAL_NS, s->ct / s->cc) : 0;
-        t.per_byte = s->bb > 0 ? (s->bt - t.ns * s->cb) / s->bb : 0;
+        k->ns = s->cc > 0 ? fmin(USUAL_NS, s->ct / s->cc) : 0;
+        k->per_byte = s->bb > 0 ? (s->bt - k->ns * s->cb) / s->bb : 0;
     }
-    if (!(t.ns >= 0)) {
-        t.ns = 0;
-        t.per_byte = s->bb > 0 ? s->bt / s->bb : 0;
+    if (!(k->ns >= 0)) {
+        k->ns = 0;
+        k->per_byte = s->bb > 0 ? s->bt / s->bb : 0;
     }
-    if (!(t.per_byte >= 0)) {
-        t.per_byte = 0;
-        t.ns = s->cc > 0 ? s->ct / s->cc : 0;
+    if (!(k->per_byte >= 0)) {
+        k->per_byte = 0;
+        k->ns = s->cc > 0 ? s->ct / s->cc : 0;
     }
-    return t;
+    if (!(k->ns >= 0))
+        k->ns = 0;
 }
 
-static void equation(const struct job_collective *c, const struct job_transfer *t, struct sums *s)
+/* How long the transfers that lead to it took as it ended then, by the kinds' times as they were
+ * when it was run. */
+struct equation {
+    const struct job_collective *c;
+    double ns;
+};
+
+static double path_ns(const struct gwa_job *job, const struct job_collective *c)
 {
-    double time = (double)(c->shown - c->chain), calls = c->chain_calls;
-    double bytes = (double)c->chain_bytes;
-    double off = fabs(time - gwa_job_transfer_ns(t, bytes, calls));
-    /* the least absolute deviation, by weights; of long chains each part is known better */
-    double weight = 1 / (fmax(off, 1000) * calls);
-    s->cc += weight * calls * calls;
-    s->cb += weight * calls * bytes;
-    s->bb += weight * bytes * bytes;
-    s->ct += weight * calls * time;
-    s->bt += weight * bytes * time;
+    double ns = 0;
+    for (unsigned k = 0; k < JOB_KINDS; k++)
+        ns +=
+            gwa_job_transfer_ns(&job->kinds[k], (double)c->path[k].calls, (double)c->path[k].bytes);
+    return ns;
 }
 
-static bool usable(const struct job_collective *c)
+static size_t equations_of(const struct gwa_job *job, struct equation *list)
 {
-    return c->shown != NEVER && c->last != NEVER && c->shown > c->chain;
+    size_t n = 0;
+    for (size_t i = 0; i < job->collectives_count; i++) {
+        const struct job_collective *c = &job->collectives[i];
+        double own = gwa_job_transfer_ns(&job->kinds[c->kind], 1, (double)c->bytes);
+        if (c->last == NEVER || (c->shown == NEVER && c->bound == NEVER))
+            continue;
+        /* less what it would be by the model: too little, or too much for a bound */
+        double late = (double)((c->shown != NEVER ? c->shown : c->bound) - c->last) - own;
+        if (c->shown == NEVER && late > 0)
+            continue;
+        list[n++] = (struct equation){.c = c, .ns = path_ns(job, c) + late};
+    }
+    return n;
+}
+
+/* The least absolute deviation, by weights; of one kind, the others as they are. */
+static void fit_kind(struct gwa_job *job, unsigned k, const struct equation *list, size_t count)
+{
+    struct sums s = {0};
+    struct job_kind *kind = &job->kinds[k];
+    uint64_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct job_collective *c = list[i].c;
+        double calls = (double)c->path[k].calls, bytes = (double)c->path[k].bytes, all = 0;
+        if (!(calls > 0))
+            continue;
+        for (unsigned m = 0; m < JOB_KINDS; m++)
+            all += (double)c->path[m].calls;
+        double off = list[i].ns - path_ns(job, c);
+        double time = gwa_job_transfer_ns(kind, calls, bytes) + off;
+        double weight = 1 / (fmax(fabs(off), 1000) * all);
+        s.cc += weight * calls * calls;
+        s.cb += weight * calls * bytes;
+        s.bb += weight * bytes * bytes;
+        s.ct += weight * calls * time;
+        s.bt += weight * bytes * time;
+        n++;
+    }
+    if (!n)
+        return;
+    solve(&s, kind);
+    kind->measured = n;
 }
 
 static int fit(struct gwa_job *job)
 {
-    size_t classes = job->comms_count * JOB_OP_COUNT;
-    struct sums *sums = calloc(classes ? classes : 1, sizeof(*sums));
-    uint64_t *counts = calloc(classes ? classes : 1, sizeof(*counts));
-    if (!sums || !counts) {
-        free(sums);
-        free(counts);
+    struct equation *list = calloc(job->collectives_count + 1, sizeof(*list));
+    if (!list)
         return -ENOMEM;
-    }
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < classes; i++) {
-            sums[i] = (struct sums){0};
-            counts[i] = 0;
-        }
-        for (size_t i = 0; i < job->collectives_count; i++) {
-            const struct job_collective *c = &job->collectives[i];
-            size_t class = c->comm * JOB_OP_COUNT + c->op;
-            if (!usable(c))
-                continue;
-            equation(c, &job->comms[c->comm].transfer[c->op], &sums[class]);
-            counts[class]++;
-        }
-        for (size_t i = 0; i < classes; i++) {
-            if (!counts[i])
-                continue;
-            struct job_transfer *t = &job->comms[i / JOB_OP_COUNT].transfer[i % JOB_OP_COUNT];
-            *t = solve(&sums[i]);
-            t->measured = counts[i];
-        }
-    }
-    free(sums);
-    free(counts);
+    size_t n = equations_of(job, list);
+    for (unsigned round = 0; round < ROUNDS; round++)
+        for (unsigned k = 0; k < JOB_KINDS - 1; k++)
+            fit_kind(job, k, list, n);
+    free(list);
     return 0;
 }
 
