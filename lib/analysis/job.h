@@ -30,8 +30,8 @@
     X(HOST, host, "its host submits later")                                                        \
     X(GPU, gpu, "its kernels last longer")                                                         \
     X(WORK, work, "it runs more kernels")                                                          \
-    X(COPIES, copies, "its copies last longer")                                                    \
-    X(LINK, link, "its part of the collectives ends later")
+    X(LINK, link, "its copies are slower")                                                         \
+    X(COPIES, copies, "it copies more")
 
 enum gwa_late_cause {
 #define X(id, key, text) GWA_LATE_##id,
@@ -92,7 +92,7 @@ struct gwa_job_late {
     char *after, *before; /* between these calls; NULL */
     double slower;        /* GPU: by this factor than the median rank, over the same kernels; NaN */
     char *kernel;         /* ... most of it in this one; NULL */
-    double copy_gb_per_s, usual_gb_per_s; /* COPIES; NaN */
+    double copy_gb_per_s, usual_gb_per_s; /* its own, and the middle rank's; NaN */
     double link_us; /* by how much it sees collectives end later than its host's others; NaN */
 };
 

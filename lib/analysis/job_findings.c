@@ -70,9 +70,9 @@ static const char *name_of(const struct gwa_job *job, size_t rank, char buffer[N
 {
     const struct gwa_job_rank *r = &job->ranks[rank].out;
     if (r->rank >= 0)
-        snprintf(buffer, NAME, "rank %d", r->rank);
+        snprintf(buffer, NAME, "Rank %d", r->rank);
     else
-        snprintf(buffer, NAME, "process %u", r->pid);
+        snprintf(buffer, NAME, "Process %u", r->pid);
     return buffer;
 }
 #define RANK(index) name_of(job, (index), (char[NAME]){0})
@@ -120,10 +120,13 @@ static void say_cause(struct gwa_draft *f, const struct gwa_job_late *l)
     case GWA_LATE_WORK:
         WHAT(": it runs more kernels than the others");
         break;
+    case GWA_LATE_LINK:
+        WHAT(": its copies take longer, at %.1f GB/s where others have %.1f, and a slow link slows "
+             "every collective",
+             l->copy_gb_per_s, l->usual_gb_per_s);
+        break;
     default:
-        WHAT(": its copies last longer");
-        if (l->copy_gb_per_s > 0 && l->usual_gb_per_s > 0)
-            WHAT(", at %.1f GB/s where others have %.1f", l->copy_gb_per_s, l->usual_gb_per_s);
+        WHAT(": it copies more than the others");
         break;
     }
 }
@@ -139,9 +142,12 @@ static void remedy_of(struct gwa_draft *f, const struct gwa_job *job, const stru
         return;
     case GWA_LATE_WORK:
         REMEDY("Give the ranks the same work: batches of equal size and length, experts and "
-               "layers spread evenly, logging and evaluation not on one rank alone.");
+               "layers spread evenly, logging and evaluation not on one rank alone. ");
         return;
     case GWA_LATE_COPIES:
+        REMEDY("See what only that rank copies: checkpoints, metrics, logging. ");
+        return;
+    case GWA_LATE_LINK:
         REMEDY("Look at that GPU's link (nvidia-smi -q -d PCIE: generation and width), at which "
                "socket its process runs (bind it to the GPU's NUMA node), and at how much it "
                "copies.");
@@ -176,20 +182,16 @@ static void cite_late(struct gwa_draft *f, const struct gwa_job *job, const stru
 
 /* ---- communication -------------------------------------------------------------------------- */
 
-static void say_waits(struct gwa_draft *f, const struct gwa_job *job)
+static void say_late(struct gwa_draft *f, const struct gwa_job *job)
 {
     const struct gwa_job_result *r = &job->result;
-    WHAT("GPUs wait %s of the time for other ranks", PCT(r->wait_pct));
-    if (!r->late_count) {
-        WHAT(", now for one, now for another: none stands out.");
-        REMEDY("Ranks are late in turn: data of uneven length, garbage collection at different "
-               "times (gc.disable() and gc.collect() at the same step on all), other load on the "
-               "hosts. Fewer, larger collectives give them more time to even out.");
-        return;
-    }
     const struct gwa_job_late *l = &r->late[0];
-    WHAT(", most for %s (on %s), which is the last to be ready %s", RANK(l->rank),
-         job->ranks[l->rank].out.host ? job->ranks[l->rank].out.host : "an unknown host",
+    const char *host = job->ranks[l->rank].out.host;
+    if (r->hosts_count > 1 && host)
+        WHAT("%s on %s", RANK(l->rank), host);
+    else
+        WHAT("%s", RANK(l->rank));
+    WHAT(" holds up the others for %s of the time, being ready last %s", PCT(l->caused_pct),
          TIMES((double)l->times));
     say_cause(f, l);
     WHAT(".");
@@ -200,37 +202,65 @@ static void say_waits(struct gwa_draft *f, const struct gwa_job *job)
     cite_late(f, job, l);
 }
 
-static void say_transfers(struct gwa_draft *f, const struct gwa_job *job, double transfer_pct)
+static void say_turns(struct gwa_draft *f, double held)
+{
+    WHAT("Ranks wait %s of the time for each other, now for one, now for another: none stands "
+         "out.",
+         PCT(held));
+    REMEDY("They are late in turn: data of uneven length, garbage collection at different times "
+           "(gc.disable() and gc.collect() at the same step on all), other load on the hosts. "
+           "Fewer, larger collectives give them more time to even out.");
+}
+
+static void say_transfers(struct gwa_draft *f, const struct gwa_job *job, double pct)
 {
     const struct gwa_job_result *r = &job->result;
-    WHAT("Data moves between GPUs for %s of the time while nothing computes", PCT(transfer_pct));
+    WHAT("Data moves between GPUs for %s of the time while nothing computes", PCT(pct));
     if (r->ops_count && isfinite(r->ops[0].bus_gb_per_s))
         WHAT(", most of it in %s, at %.3g GB/s over each link", r->ops[0].op,
              r->ops[0].bus_gb_per_s);
-    WHAT("; waiting for ranks that are late is %s.", PCT(r->wait_pct));
+    WHAT(".");
     REMEDY("Hide it behind computing or send less: larger buckets (bucket_cap_mb) and "
            "gradient_as_bucket_view in DDP, prefetch in FSDP, no_sync() while gradients "
            "accumulate, gradients in bf16; keep what talks most within one host.");
+}
+
+/* What each rank waits for others, whoever is late: mean, of wall time. */
+static double held_up_pct(const struct gwa_job_result *r)
+{
+    double sum = 0;
+    for (size_t i = 0; i < r->ranks_count; i++)
+        sum += gwa_at_least_0(r->ranks[i].caused_pct);
+    return sum < r->exposed_comm_pct ? sum : r->exposed_comm_pct;
 }
 
 /* post: false: there is nothing to say. */
 static bool communication(const struct gwa_job *job, struct gwa_draft *f)
 {
     const struct gwa_job_result *r = &job->result;
-    double transfer = r->exposed_comm_pct - r->wait_pct;
-    double wait = gwa_at_least_0(r->wait_pct);
+    double held = held_up_pct(r), transfer = r->exposed_comm_pct - held;
     if (!r->comparable || !(r->exposed_comm_pct >= GWA_MENTION_PCT))
         return false;
-    if (wait >= transfer || r->late_count)
-        say_waits(f, job);
-    else
+    bool moves_first = transfer > held, late = r->late_count > 0;
+    if (moves_first) {
         say_transfers(f, job, transfer);
+        if (late || held >= GWA_MENTION_PCT) {
+            WHAT(" ");
+            REMEDY(" ");
+        }
+    }
+    if (late)
+        say_late(f, job);
+    else if (!moves_first || held >= GWA_MENTION_PCT)
+        say_turns(f, held);
+    if (!moves_first && transfer >= GWA_MENTION_PCT)
+        WHAT(" Besides, data moves for %s of the time while nothing computes.", PCT(transfer));
     f->f.share_pct = f->f.bound_pct = r->exposed_comm_pct;
-    f->f.confidence = r->late_count || transfer > wait ? GWA_HIGH : GWA_MEDIUM;
+    f->f.confidence = late || moves_first ? GWA_HIGH : GWA_MEDIUM;
     gwa_evidence(f, "exposed_comm_pct", r->exposed_comm_pct);
     gwa_evidence(f, "wait_pct", r->wait_pct);
-    gwa_evidence(f, "transfer_pct", transfer);
-    f->f.cannot_know = "whether the network between the ranks could be faster";
+    gwa_evidence(f, "held_up_pct", held);
+    f->f.cannot_know = moves_first ? "whether the network between the ranks could be faster" : NULL;
     return true;
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define LATE_MOST JOB_LOOKS
+/* Copies this much slower than the middle rank's are so for their link. */
+#define SLOW_LINK 0.8
 
 #define X(id, key, text) [GWA_LATE_##id] = text,
 const char *gwa_late_cause_text(unsigned cause)
@@ -348,7 +350,15 @@ static int describe(struct gwa_job *job, size_t rank, double all, struct gwa_job
     job->result.ranks[rank].outlier = true;
     use_looks(job, l);
     int rc = compare_kernels(job, l);
-    return rc ? rc : compare_copies(job, l);
+    if (rc || (rc = compare_copies(job, l)))
+        return rc;
+    if (l->copy_gb_per_s < SLOW_LINK * l->usual_gb_per_s) {
+        l->by_cause[GWA_LATE_LINK] = l->by_cause[GWA_LATE_COPIES];
+        l->by_cause[GWA_LATE_COPIES] = 0;
+        if (l->cause == GWA_LATE_COPIES)
+            l->cause = GWA_LATE_LINK;
+    }
+    return 0;
 }
 
 static int find_late(struct gwa_job *job)
