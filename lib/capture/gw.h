@@ -223,7 +223,7 @@ uint32_t gw_signature_of(const void *func, const uint32_t grid[3], const uint32_
                          uint32_t shared); /* pre: locked */
 void gw_names_pending(void);               /* learns the names that a capture had postponed */
 void gw_names_invalidate(void);            /* a module went: handles may be reused */
-void gw_names_hint(const void *func, const char *name); /* drivers without cuFuncGetName */
+void gw_names_hint(const void *handle, const char *name, bool kernel); /* kernel: a CUkernel */
 void gw_names_alias(const void *func, const void *kernel);
 void gw_names_reset(void);
 bool gw_signature_is_comm(uint32_t id);        /* a kernel of NCCL's */
