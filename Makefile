@@ -149,10 +149,9 @@ gpu-test: all ## the tests that need a GPU and PyTorch
 	B='$(abspath $(B))' GPUWAIT='$(abspath $(B))/gpuwait' \
 	    LIBGPUWAIT='$(abspath $(preload))' sh tests/gpu/run_all.sh
 
-bench: all sim $(bench) ## costs: nanoseconds per call, bytes per event
+bench: all sim noop $(bench) ## costs: a call, an event, a report; T=WORD runs those with WORD in their name
 	B='$(abspath $(B))' GPUWAIT='$(abspath $(B))/gpuwait' LIBGPUWAIT='$(abspath $(preload))' \
-	    sh -c 'if [ -f tests/bench/run.sh ]; then sh tests/bench/run.sh; else \
-	           for b in $(bench); do echo "== $$b"; "$$b" || exit 1; done; fi'
+	    sh tests/bench/run.sh $(T)
 
 EXITS ?= 200
 python-exits: all sim ## EXITS (200) ends of Python while stacks are taken; PYTHON=python3.13 ...
