@@ -13,6 +13,12 @@ static double env_double(const char *name, double fallback)
     return strtod(text, NULL);
 }
 
+static double env_speed(const char *name)
+{
+    double v = env_double(name, 1.0);
+    return v > 0 ? v : 1.0;
+}
+
 static uint64_t env_u64(const char *name, uint64_t fallback)
 {
     const char *text = getenv(name);
@@ -40,9 +46,11 @@ void sim_config_read(void)
     struct sim_config *c = &sim_cfg;
     const char *clock = getenv("SIM_CLOCK");
     c->is_virtual = clock && !strcmp(clock, "virtual");
-    c->speed = env_double("SIM_SPEED", 1.0);
-    if (!(c->speed > 0))
-        c->speed = 1.0;
+    c->speed = env_speed("SIM_SPEED");
+    c->device_speed = env_speed("SIM_DEVICE_SPEED");
+    c->link = env_speed("SIM_LINK_SPEED");
+    c->offset_ns = (int64_t)env_u64("SIM_CLOCK_OFFSET_NS", 0);
+    c->patience_ns = (int64_t)(env_double("SIM_PATIENCE", 60) * 1e9);
     c->latency = env_double("SIM_LATENCY", 1.0);
     c->gap = env_double("SIM_GAP", 1.0);
     c->variance = env_double("SIM_VARIANCE", 1.0);

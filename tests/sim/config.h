@@ -8,6 +8,10 @@
 struct sim_config {
     bool is_virtual;      /* SIM_CLOCK=virtual */
     double speed;         /* SIM_SPEED: host costs and device work are divided by it */
+    double device_speed;  /* SIM_DEVICE_SPEED: kernels' work is divided by it, too */
+    double link;          /* SIM_LINK_SPEED: factor on the rates of copies and of collectives */
+    int64_t offset_ns;    /* SIM_CLOCK_OFFSET_NS: what a recorder's clock is ahead of the truth's */
+    int64_t patience_ns;  /* SIM_PATIENCE: seconds of real time that a rank waits for others */
     double latency;       /* SIM_LATENCY: factor on submit-to-start latency */
     double gap;           /* SIM_GAP: factor on the gaps between operations */
     double variance;      /* SIM_VARIANCE: factor on every spread */

@@ -103,6 +103,7 @@ struct sim_thread {
         struct sim_stream *stream;
     } defaults[8];
     struct sim_group *group; /* that the next launch belongs to */
+    struct sim_meeting *meetings;
 };
 
 /* host.c: lock, clock, threads, calls */
@@ -253,6 +254,8 @@ struct sim_launch {
     bool overlap, cooperative;
     void **args, **extra;
 };
+void sim_meet(struct sim_peers *peers, const char *op, int peer, bool sends, uint64_t bytes,
+              uint64_t ns);
 void sim_collective(uint64_t communicator, uint64_t sequence, unsigned ranks, uint64_t ns);
 struct sim_op *sim_kernel_op(unsigned device, const struct sim_launch *launch);
 

@@ -2,6 +2,7 @@
 
 #include "config.h"
 #include "core.h"
+#include "peers.h"
 #include "truth.h"
 
 #include <stdlib.h>
@@ -143,6 +144,7 @@ void sim_op_unref(struct sim_op *op)
         return;
     if (op->release)
         op->release(op->data);
+    sim_meetings_free(&op->meetings);
     free(op->followers);
     free(op);
 }
@@ -274,7 +276,7 @@ static int64_t next_compute(const struct device *d, unsigned *which)
     int64_t best = SIM_NEVER;
     for (unsigned i = 0; i < d->nrunning; i++) {
         double left = d->running[i]->work;
-        if (d->running[i]->group)
+        if (d->running[i]->group || d->running[i]->meetings)
             continue; /* waits for other ranks */
         int64_t t = d->updated + (left > 0 ? (int64_t)(left / d->rate + 0.999) : 0);
         if (t < best) {
@@ -330,6 +332,72 @@ static void start_member(struct sim_op *op, int64_t t)
     free(g);
 }
 
+/* ---- kernels that wait for other processes ------------------------------------------------- */
+
+static struct sim_op *apart[MAX_RUNNING * 8]; /* running, and it is not known until when */
+static unsigned napart;
+static const struct sim_meeting *nearest; /* what holds up the device */
+
+static void start_apart(struct sim_op *op, int64_t t)
+{
+    if (finishing) { /* who has not come will not */
+        heap_push(t + op->meetings->ns, op);
+        return;
+    }
+    for (struct sim_meeting *m = op->meetings; m; m = m->next)
+        sim_meeting_start(m, t);
+    apart[napart++] = op;
+}
+
+/* When it ends, or else a time before which it does not. */
+static bool end_known(struct sim_op *op, int64_t *end, const struct sim_meeting **latest)
+{
+    bool known = true;
+    *end = 0;
+    for (struct sim_meeting *m = op->meetings; m; m = m->next) {
+        int64_t t;
+        bool met = sim_meeting_end(m, op->start, &t);
+        known &= met;
+        if (!met && t > *end)
+            *latest = m;
+        if (t > *end)
+            *end = t;
+    }
+    return known;
+}
+
+/* post: the time up to which the device can be carried on */
+static int64_t horizon(void)
+{
+    int64_t least = SIM_NEVER;
+    for (unsigned i = 0; i < napart;) {
+        const struct sim_meeting *latest = apart[i]->meetings;
+        int64_t end;
+        if (end_known(apart[i], &end, &latest)) {
+            heap_push(end > now ? end : now, apart[i]);
+            apart[i] = apart[--napart];
+            continue;
+        }
+        if (end < least) {
+            least = end;
+            nearest = latest;
+        }
+        i++;
+    }
+    return least;
+}
+
+static void end_apart(struct sim_op *op)
+{
+    struct device *d = &devices[op->device];
+    unsigned i = 0;
+    take_work(d, now);
+    while (d->running[i] != op)
+        i++;
+    d->running[i] = d->running[--d->nrunning];
+    rates(d);
+}
+
 static void start(struct sim_op *op, int64_t t)
 {
     struct device *d = &devices[op->device];
@@ -346,6 +414,8 @@ static void start(struct sim_op *op, int64_t t)
         rates(d);
         if (op->group)
             start_member(op, t);
+        else if (op->meetings)
+            start_apart(op, t);
         break;
     case OP_COPY:
         if (op->engine == ENG_COMPUTE) {
@@ -503,7 +573,8 @@ int64_t sim_device_next(void)
 {
     struct device *d;
     unsigned which;
-    return next_event(&d, &which);
+    int64_t limit = horizon(), t = next_event(&d, &which);
+    return t < limit ? t : limit;
 }
 
 bool sim_device_idle(void)
@@ -518,7 +589,15 @@ void sim_device_run(int64_t until)
     if (npolled)
         poll_values();
     for (;;) {
-        int64_t t = next_event(&d, &which);
+        int64_t limit = horizon(), t = next_event(&d, &which);
+        if (limit != SIM_NEVER && limit <= (t < until ? t : until)) {
+            if (!sim_cfg.is_virtual || sim_thread()->quiet) {
+                until = limit; /* later, then */
+                break;
+            }
+            sim_peers_wait(nearest, limit);
+            continue;
+        }
         if (t > until || t == SIM_NEVER)
             break;
         if (t > now)
@@ -531,14 +610,18 @@ void sim_device_run(int64_t until)
             finish(op, now);
         } else {
             struct sim_op *op = heap_pop().op;
-            if (op->state == ST_RUNNING)
+            if (op->state == ST_RUNNING) {
+                if (op->meetings)
+                    end_apart(op);
                 finish(op, now);
-            else
+            } else {
                 reached(op, now);
+            }
         }
     }
     if (until != SIM_NEVER && until > now)
         now = until;
+    sim_peers_clock(now);
 }
 
 void sim_device_finish(void)
@@ -550,6 +633,10 @@ void sim_device_finish(void)
                 devices[i].running[k]->work = devices[i].running[k]->group->ns;
                 devices[i].running[k]->group = NULL;
             }
+    while (napart) {
+        struct sim_op *op = apart[--napart];
+        heap_push(now + op->meetings->ns, op);
+    }
     poll_values();
     sim_device_run(SIM_NEVER);
     finishing = false;
@@ -568,6 +655,8 @@ double sim_copy_ns(enum sim_direction direction, bool pageable, uint64_t bytes)
     double rate = speed[direction].bytes_per_ns;
     if (pageable && (direction == DIR_H2D || direction == DIR_D2H))
         rate = bytes > (64u << 20) ? 6.5 : 13.0;
+    if (direction != DIR_D2D && direction != DIR_H2H)
+        rate *= sim_cfg.link;
     return (speed[direction].base + (double)bytes / rate) / sim_cfg.speed;
 }
 

@@ -61,6 +61,7 @@ struct sim_op {
     struct sim_lane *lane;
     const void *stream; /* identity only */
     struct sim_group *group;
+    struct sim_meeting *meetings; /* with other processes, which decide when it ends */
     struct sim_op *queue_next;
     int64_t ready, start, end;
     double work;   /* ns left at full rate */

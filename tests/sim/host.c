@@ -1,5 +1,6 @@
 /* The host side: one lock, the clock, threads, what a call costs, and waiting. */
 #include "core.h"
+#include "peers.h"
 #include "truth.h"
 
 #include <errno.h>
@@ -248,7 +249,7 @@ SIM_EXPORT uint64_t sim_now_ns(void)
 
 SIM_EXPORT uint64_t sim_clock_ticks(void)
 {
-    return (uint64_t)sim_clock();
+    return (uint64_t)(sim_clock() + sim_cfg.offset_ns);
 }
 
 SIM_EXPORT uint64_t sim_tsc(void)
@@ -309,8 +310,10 @@ static void after_fork_child(void)
 
 static void at_exit(void)
 {
-    if (!forked)
-        sim_truth_write();
+    if (forked)
+        return;
+    sim_truth_write();
+    sim_peers_leave_all();
 }
 
 static void thread_gone(void *p)
@@ -542,6 +545,11 @@ static const struct sim_hooks hooks = {
     .allocator = sim_truth_allocator,
     .nccl = sim_truth_nccl,
     .collective = sim_collective,
+    .join = sim_peers_join,
+    .split = sim_peers_split,
+    .depart = sim_peers_leave,
+    .broken = sim_peers_broken,
+    .meet = sim_meet,
 };
 
 SIM_EXPORT const struct sim_hooks *sim_hooks(void)

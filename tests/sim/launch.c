@@ -2,6 +2,7 @@
 #include "driver.h"
 
 #include "graph.h"
+#include "peers.h"
 #include "truth.h"
 
 #include <pthread.h>
@@ -40,7 +41,28 @@ struct sim_op *sim_kernel_op(unsigned device, const struct sim_launch *l)
         op->group = t->group;
         t->group = NULL;
     }
+    op->meetings = t->meetings;
+    t->meetings = NULL;
+    for (struct sim_meeting *m = op->meetings; m; m = m->next)
+        sim_meeting_number(m);
     return op;
+}
+
+void sim_meet(struct sim_peers *peers, const char *op, int peer, bool sends, uint64_t bytes,
+              uint64_t ns)
+{
+    struct sim_meeting **p = &sim_thread()->meetings;
+    while (*p)
+        p = &(*p)->next;
+    *p = calloc(1, sizeof **p);
+    if (!*p)
+        abort();
+    **p = (struct sim_meeting){.peers = peers,
+                               .op = op,
+                               .peer = peer,
+                               .sends = sends,
+                               .bytes = bytes,
+                               .ns = (int64_t)((double)ns / sim_cfg.speed)};
 }
 
 static struct sim_group *groups; /* of which some rank has not launched yet */
@@ -93,7 +115,9 @@ static int launch(const void *stream, struct sim_launch *l, const void *func)
     if (l->func->own)
         sim_own_call();
     if (s->capture) {
-        sim_thread()->group = NULL; /* ranks do not wait for each other in graphs */
+        /* ranks do not wait for each other in graphs */
+        sim_thread()->group = NULL;
+        sim_meetings_free(&sim_thread()->meetings);
         struct sim_node *node = sim_capture_node(s, CU_GRAPH_NODE_TYPE_KERNEL);
         if (node)
             sim_node_set_kernel(node, l);

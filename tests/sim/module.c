@@ -275,7 +275,7 @@ double sim_func_ns(struct sim_func *f, const unsigned grid[3], const unsigned bl
     *demand = blocks / wave;
     if (*demand > 1.0)
         *demand = 1.0;
-    return (KERNEL_OVERHEAD + ns) / sim_cfg.speed;
+    return (KERNEL_OVERHEAD + ns) / sim_cfg.speed / (f->own ? 1.0 : sim_cfg.device_speed);
 }
 
 struct effect {

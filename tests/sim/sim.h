@@ -7,14 +7,16 @@
 #ifndef SIM_H
 #define SIM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* The clock that everything in the simulation goes by, in nanoseconds: CLOCK_MONOTONIC
  * with SIM_CLOCK=real, a process-wide virtual clock with SIM_CLOCK=virtual. */
 uint64_t sim_now_ns(void);
-uint64_t sim_clock_ticks(void); /* the same; the name that a recorder under test looks for */
-uint64_t sim_tsc(void);         /* the same */
+/* the same and SIM_CLOCK_OFFSET_NS more; the name that a recorder under test looks for */
+uint64_t sim_clock_ticks(void);
+uint64_t sim_tsc(void); /* the same */
 
 /* Spends host time: burning the CPU, or off it. */
 void sim_host_ns(uint64_t ns);
@@ -42,6 +44,8 @@ int sim_truth_write(void);
 uint64_t sim_truth_get(const char *key);
 
 /* ---- for the other simulated libraries: one table, found by dlsym("sim_hooks") ---- */
+
+struct sim_peers; /* of one communicator, in other processes */
 
 enum sim_level { SIM_RUNTIME = 1, SIM_DRIVER = 2, SIM_NCCL = 3 };
 
@@ -84,6 +88,15 @@ struct sim_hooks {
     /* The next launch of this thread is one of `ranks` that belong together: none of them ends
      * before `ns` after the last has started. */
     void (*collective)(uint64_t communicator, uint64_t sequence, unsigned ranks, uint64_t ns);
+    /* The same among processes: peers.h. meet() may be called several times for one launch; peer is
+     * a rank, or -1 for all of them. */
+    int (*join)(const char *id, unsigned ranks, unsigned rank, struct sim_peers **peers);
+    int (*split)(struct sim_peers *peers, int color, int key, char id[128], unsigned *ranks,
+                 unsigned *rank);
+    void (*depart)(struct sim_peers *peers);
+    bool (*broken)(const struct sim_peers *peers);
+    void (*meet)(struct sim_peers *peers, const char *op, int peer, bool sends, uint64_t bytes,
+                 uint64_t ns);
 };
 
 #endif

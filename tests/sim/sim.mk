@@ -21,12 +21,12 @@ SIM_CC     = $(CC) $(sim_flags) -fPIC -fvisibility=hidden
 SIM_LD     = $(CC) $(SIM_SAN) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,--as-needed
 SIM_ORIGIN := -Wl,--enable-new-dtags '-Wl,-rpath,$$ORIGIN'
 
-SIM_DRIVER := config device host truth stream capture graph graph_nodes memory memory_pools \
-              module launch copy device_calls stream_calls driver resolve
+SIM_DRIVER := config device host truth truth_peers stream capture graph graph_nodes memory \
+              memory_pools module launch peers copy device_calls stream_calls driver resolve
 SIM_CUDART := cudart cudart_init cudart_calls cudart_copy cudart_graph
 SIM_LIBS   := libcuda.so.1 libcudart.so.13 libcudart.so.12 libcudart.so.11.0 \
               libcudart_sim_static.a libnccl.so.2 libc10.so libc10_cuda.so libblas_sim.so \
-              libpart_12.so libpart_13.so old/libcuda.so.1
+              libpart_12.so libpart_13.so old/libcuda.so.1 libhost_sim.so
 
 # Another compiler or other flags rebuild what they built.
 $(SIM)/flags: SIM_FORCE
@@ -102,6 +102,11 @@ $(SIM)/libnccl.so.2: $(SIM_O)/nccl.o $(SIM_O)/nccl_entry.o $(SIM)/libcudart_sim_
 	$(CC) $(SIM_SAN) $(LDFLAGS) -shared -Wl,-soname,libnccl.so.2 -Wl,--exclude-libs,ALL \
 	    $(SIM_ORIGIN) $^ -o $@ -lpthread -ldl
 
+# other names for this machine
+$(SIM)/libhost_sim.so: $(SIM_O)/host_name.o $(SIM_O)/config.o
+	$(call say,LINK,$@)
+	$(SIM_LD) $^ -o $@
+
 # The two halves of a program with two runtimes.
 sim_part_12 := -DPART=12 -DSIM_CUDART=12080
 sim_part_13 := -DPART=13 -DSIM_CUDART=13000
@@ -132,6 +137,7 @@ sim_client_unload      := # dlopens the driver
 sim_client_shapes      := libcudart.so.13
 sim_client_sections    := libcudart.so.13
 sim_client_nccl        := libcudart.so.13 libnccl.so.2
+sim_client_ranks       := libcudart.so.13 libnccl.so.2
 sim_client_gated       := libcudart.so.13 libnccl.so.2
 sim_client_random      := libcudart.so.13
 sim_client_planted     := libcudart.so.13

@@ -154,6 +154,7 @@ void sim_truth_op(const struct sim_op *op)
                                  .pageable = op->pageable};
     if (op->name)
         names[op->name].ns += (uint64_t)(op->end - op->start);
+    sim_truth_meetings(op);
 }
 
 void sim_truth_allocator(uint64_t allocated, uint64_t reserved)
@@ -259,6 +260,7 @@ SIM_EXPORT uint64_t sim_truth_get(const char *key)
 static void clear(void)
 {
     nrows = 0;
+    sim_truth_forget_meetings();
     for (uint32_t i = 1; i < nnames; i++)
         names[i].executed = names[i].ns = 0;
     for (struct sim_api *a = apis; a; a = a->next)
@@ -322,7 +324,7 @@ static unsigned class_of(const struct row *r)
 {
     if (r->type != OP_KERNEL)
         return 2;
-    return !strncmp(sim_truth_name_text(r->name), "nccl", 4);
+    return strstr(sim_truth_name_text(r->name), "ncclDevKernel") != NULL;
 }
 
 struct edge {
@@ -533,7 +535,9 @@ static void put_truth(FILE *f)
         put_device(f, d);
         fputc('}', f);
     }
-    fputs("]\n}\n", f);
+    fputs("],\n ", f);
+    sim_truth_put_meetings(f);
+    fputs("\n}\n", f);
 }
 
 /* Opens path with %p replaced by the process id. */

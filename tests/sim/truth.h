@@ -6,6 +6,8 @@
 #include "device.h"
 #include "sim.h"
 
+#include <stdio.h>
+
 bool sim_truth_active(void); /* counting now, not outside a range */
 void sim_truth_list(struct sim_api *api);
 uint32_t sim_truth_name(const char *name); /* id; the text is copied */
@@ -22,5 +24,11 @@ void sim_truth_op(const struct sim_op *op);
 void sim_truth_allocator(uint64_t allocated, uint64_t reserved);
 void sim_truth_nccl(const char *op, uint64_t bytes);
 void sim_truth_forget(void); /* in a forked child */
+
+/* truth_peers.c: what an operation does together with other processes; `latest` is when the last of
+ * them started */
+void sim_truth_meetings(const struct sim_op *op);
+void sim_truth_forget_meetings(void);
+void sim_truth_put_meetings(FILE *f);
 
 #endif
