@@ -126,6 +126,7 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(libs)
 sim: ## the simulated CUDA libraries and their clients
 -include tests/sim/sim.mk
 -include tests/bench/noop/noop.mk
+-include tests/crash/crash.mk
 
 # ---- running ----------------------------------------------------------------
 demo: all sim ## record a small training job and report it (simulated GPU where there is none)
@@ -134,7 +135,7 @@ demo: all sim ## record a small training job and report it (simulated GPU where 
 unit: $(unit) $(patsubst tests/unit/%.c,$(B)/tests/unit/%, \
           $(wildcard tests/unit/example.c tests/unit/*_sample.c)) \
       $(patsubst tests/fixtures/%.c,$(B)/%,$(wildcard tests/fixtures/trim.c))
-tests: all sim noop unit
+tests: all sim noop crash unit
 
 test: tests ## all tests; T=WORD runs those whose name contains WORD
 	B='$(B)' sh tests/run.sh $(T)
@@ -156,6 +157,10 @@ bench: all sim noop $(bench) ## costs: a call, an event, a report; T=WORD runs t
 EXITS ?= 200
 python-exits: all sim ## EXITS (200) ends of Python while stacks are taken; PYTHON=python3.13 ...
 	B='$(abspath $(B))' EXITS=$(EXITS) python3 tests/e2e/28-python-exits.py
+
+KILLS ?= 1000
+kills: all crash ## KILLS (1000) ends by SIGKILL and a fifth as many by SIGSEGV; what is read back
+	B='$(abspath $(B))' KILLS=$(KILLS) sh tests/crash/kills.sh
 
 fresh-check: ## README's two commands in a bare Debian 12 (needs root, debootstrap, network)
 	sh tests/e2e/chroot.sh
@@ -213,7 +218,7 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all sim sim-timeline demo unit tests test gpu-test bench python-exits fresh-check \
+.PHONY: all sim sim-timeline demo unit tests test gpu-test bench python-exits kills fresh-check \
         fuzz-build fuzz lint \
         install clean help FORCE
 

@@ -159,7 +159,8 @@ int gw_ring_create(const char *dump_path, const struct gwt_file_header *file, ch
     memcpy(h->boot_id, file->boot_id, sizeof h->boot_id);
     if (strlen(dump_path) < sizeof h->dump_path)
         strcpy(h->dump_path, dump_path);
-    memcpy(h->counters, before.counters, sizeof h->counters);
+    for (unsigned i = 0; i < GWT_COUNTER_SLOTS; i++) /* other threads count already */
+        gw_add_relaxed(&h->counters[i], gw_load_relaxed(&before.counters[i]));
     /* Too long for the header: the reader looks for the same name beside the dump. */
     if (strlen(ring_path_) < 256)
         strcpy(ring_path, ring_path_);
