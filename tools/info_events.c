@@ -88,7 +88,8 @@ static char *detail(const struct gwt_trace *trace, const struct gwt_event *e)
     case GWT_SYNC:
         return xprintf("%s", scope_name(sub));
     case GWT_NCCL:
-        return xprintf("%llu bytes communicator %u", (unsigned long long)e->value, e->arg);
+        return xprintf("%llu bytes communicator %u", (unsigned long long)e->value,
+                       GWT_COMM(e->arg));
     case GWT_EVENT_RECORD:
     case GWT_STREAM_WAIT:
         return xprintf("event %llx", (unsigned long long)e->value);

@@ -53,7 +53,7 @@
     X(STREAM, 22) /* create or destroy */                                                          \
     X(CONTEXT, 23)                                                                                 \
     X(NAME, 24) /* hooked for its result only, never recorded */                                   \
-    X(NCCL, 25) /* collective or send/recv: value = bytes, arg = communicator id */                \
+    X(NCCL, 25) /* collective or send/recv: value = bytes, arg: GWT_COMM, GWT_COMM_PEER */         \
     X(NCCL_GROUP, 26)                                                                              \
     X(NCCL_COMM, 27)   /* communicator created, split, destroyed: arg = communicator id */         \
     X(ALLOCATOR, 28)   /* report of PyTorch's caching allocator: struct gwt_record_allocator */    \
@@ -326,9 +326,19 @@ struct gwt_def_device {
 
 struct gwt_def_comm {
     uint64_t handle;
-    int32_t ranks; /* -1: unknown */
-    int32_t rank;
+    int32_t ranks; /* below 1: unknown */
+    int32_t rank;  /* -1: unknown */
+    /* The same on all its ranks, and no other communicator's: from the unique id, or from its
+     * parent's identity, how many that had made before and the colour. 0 (and absent in the
+     * first dumps): unknown. */
+    uint64_t identity;
 };
+
+/* Of the argument of an NCCL event: the communicator's id, and of a send or receive the other
+ * rank's number; -1: a collective, or not known. */
+#define GWT_COMM_MAX       0xffffu
+#define GWT_COMM(arg)      ((arg)&GWT_COMM_MAX)
+#define GWT_COMM_PEER(arg) ((int)((arg) >> 16) - 1)
 
 /* A Python stack, innermost frame first. */
 #define GWT_STACK_FRAMES_MAX 64u
@@ -560,7 +570,8 @@ _Static_assert(sizeof(struct gwt_def_thread) == 16, "def_thread");
 _Static_assert(sizeof(struct gwt_def_graph) == 16, "def_graph");
 _Static_assert(sizeof(struct gwt_graph_item) == 24, "graph_item");
 _Static_assert(sizeof(struct gwt_def_device) == 24, "def_device");
-_Static_assert(sizeof(struct gwt_def_comm) == 16, "def_comm");
+_Static_assert(sizeof(struct gwt_def_comm) == 24, "def_comm");
+_Static_assert(offsetof(struct gwt_def_comm, identity) == 16, "def_comm.identity");
 _Static_assert(sizeof(struct gwt_def_stack) == 8, "def_stack");
 _Static_assert(sizeof(struct gwt_stack_frame) == 16, "stack_frame");
 _Static_assert(sizeof(struct gwt_triple) == 24, "triple");

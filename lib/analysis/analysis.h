@@ -31,6 +31,16 @@ enum gwa_idle_class {
         GWA_IDLE_CLASS_COUNT
 };
 
+/* When one kernel of NCCL ran, of those that were executed, in the order of their calls' return:
+ * what only all ranks together tell. */
+struct gwa_comm_time {
+    int64_t come, end; /* the last rank came; it ended; INT64_MIN: not known */
+    uint8_t op;        /* by which its time is added up: below GWA_COMM_OPS */
+};
+#define GWA_COMM_OPS 16u
+
+struct gwa_interval; /* ranges.h */
+
 struct gwa_options {
     const char *range; /* only what lies in NVTX ranges of this name; NULL: everything */
     /* Steps: the NVTX ranges of this name, or begun by each launch of a kernel whose name holds
@@ -40,6 +50,11 @@ struct gwa_options {
      * 0, 0: all of those that are not warm-up. */
     uint32_t step_from, step_to;
     bool whole; /* times from the whole recording or range, warm-up too */
+    /* Of those times, only what was submitted within these, sorted and disjoint; NULL: all. */
+    const struct gwa_interval *within;
+    size_t within_count;
+    const struct gwa_comm_time *comm; /* NULL: not known */
+    size_t comm_count;
     /* Counts alone: the device's time, and what it waited for, stay unknown. */
     bool counts_only;
     /* From the return of a launch to its start on an idle device, us; 0: as it is without a

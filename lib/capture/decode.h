@@ -438,17 +438,32 @@ uint64_t gw_nccl_bytes(size_t count, int datatype);
         f->per_thread = 0;                                                                         \
         f->no_stream = 0;                                                                          \
     } while (0)
+/* A send or receive: with whom. */
+#define D_NCCL_PEER(count, datatype, peer, comm, stream_)                                          \
+    do {                                                                                           \
+        D_NCCL(count, datatype, comm, stream_);                                                    \
+        f->arg |= (unsigned)(peer) < GWT_COMM_MAX ? ((uint32_t)(peer) + 1) << 16 : 0;              \
+    } while (0)
 #define D_NCCL_COMM(comm) (f->arg = gw_comm_id((const void *)(comm)))
 #define gw_accepted(r)    ((r) == 0 || (int)(r) == 7) /* ncclInProgress: the handle is set already */
 #define A_COMMS(comms, n)                                                                          \
     do {                                                                                           \
-        for (int i_ = 0; gw_accepted(r) && i_ < (int)(n); i_++)                                    \
-            gw_comm_created((const void *)(comms)[i_], (int)(n), i_);                              \
+        if (gw_accepted(r))                                                                        \
+            gw_comms_created((const void *const *)(comms), (int)(n));                              \
     } while (0)
-#define A_COMM(comm, nranks, rank)                                                                 \
+/* id: NULL, or the unique id that all its ranks pass. */
+#define A_COMM(comm, nranks, rank, id)                                                             \
     do {                                                                                           \
         if (gw_accepted(r)) {                                                                      \
-            gw_comm_created((const void *)(comm), (int)(nranks), (int)(rank));                     \
+            gw_comm_created((const void *)(comm), (int)(nranks), (int)(rank), (id));               \
+            f->arg = gw_comm_id((const void *)(comm));                                             \
+        }                                                                                          \
+    } while (0)
+/* All ranks of the parent call, those too that get none. */
+#define A_COMM_CHILD(parent, color, comm)                                                          \
+    do {                                                                                           \
+        if (gw_accepted(r)) {                                                                      \
+            gw_comm_split((const void *)(parent), (int)(color), (const void *)(comm));             \
             f->arg = gw_comm_id((const void *)(comm));                                             \
         }                                                                                          \
     } while (0)

@@ -292,7 +292,11 @@ void gw_nvtx_reset(void);
 
 /* nccl.c */
 uint32_t gw_comm_id(const void *comm);
-void gw_comm_created(const void *comm, int ranks, int rank);
+/* id: NULL where the ranks did not meet by one. */
+void gw_comm_created(const void *comm, int ranks, int rank, const ncclUniqueId *id);
+void gw_comms_created(const void *const *made, int ranks);
+/* made: NULL where this rank got none. */
+void gw_comm_split(const void *parent, int color, const void *made);
 void gw_comms_reset(void);
 
 /* options.c: the environment, read once by the constructor */

@@ -127,7 +127,7 @@ static bool payload_sound(const struct gwt_def *h, const uint8_t *payload)
         [GWT_DEF_THREAD] = {sizeof(struct gwt_def_thread), GWT_ID_MAX},
         [GWT_DEF_GRAPH] = {sizeof(struct gwt_def_graph), GWT_ID_MAX},
         [GWT_DEF_DEVICE] = {sizeof(struct gwt_def_device), NO_DEVICE},
-        [GWT_DEF_COMM] = {sizeof(struct gwt_def_comm), GWT_ID_MAX},
+        [GWT_DEF_COMM] = {offsetof(struct gwt_def_comm, identity), GWT_COMM_MAX},
         [GWT_DEF_STACK] = {sizeof(struct gwt_def_stack), GWT_ID_MAX},
     };
 
@@ -178,14 +178,17 @@ static int put_fact(struct defs *d, const struct def *def)
 
 static int put_entry(struct defs *d, const struct gwt_def *h, const uint8_t *payload)
 {
-    struct def *def = arena_take(d, sizeof(*def) + h->size + 1);
+    /* What the first dumps did not have of a struct is 0. */
+    size_t least = h->type == GWT_DEF_COMM ? sizeof(struct gwt_def_comm) : 0;
+    size_t room = h->size > least ? h->size : least;
+    struct def *def = arena_take(d, sizeof(*def) + room + 1);
 
     if (!def)
         return -ENOMEM;
     def->size = h->size;
     def->id = h->id;
     memcpy(def->bytes, payload, h->size);
-    def->bytes[h->size] = 0;
+    memset(def->bytes + h->size, 0, room + 1 - h->size);
     if (h->type == GWT_DEF_FACT)
         return put_fact(d, def);
     if (h->type == GWT_DEF_API) {

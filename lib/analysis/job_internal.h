@@ -1,0 +1,215 @@
+/* Between the files of the job: rows of one rank (job_scan.c), collectives over all of them
+ * (job_join.c, job_transfer.c, job_clock.c), who was late (job_late.c), results (job.c). */
+#ifndef GWA_JOB_INTERNAL_H
+#define GWA_JOB_INTERNAL_H
+
+#include "job.h"
+#include "ranges.h"
+
+#include <pthread.h>
+
+#define NEVER INT64_MIN
+
+/* What operations carry over each link, in units of what a call passes, on n ranks:
+ * X(id, name, factor). NCCL's own convention (its tests' bus bandwidth). */
+#define JOB_OPS(X)                                                                                 \
+    X(ALL_REDUCE, "AllReduce", 2 * (n - 1) / n)                                                    \
+    X(ALL_GATHER, "AllGather", n - 1)                                                              \
+    X(REDUCE_SCATTER, "ReduceScatter", n - 1)                                                      \
+    X(BROADCAST, "Broadcast", 1)                                                                   \
+    X(REDUCE, "Reduce", 1)                                                                         \
+    X(ALL_TO_ALL, "AlltoAll", n - 1)                                                               \
+    X(GATHER, "Gather", n - 1)                                                                     \
+    X(SCATTER, "Scatter", n - 1)                                                                   \
+    X(SEND_RECV, "SendRecv", 1)                                                                    \
+    X(OTHER, "other", NAN)
+
+enum job_op {
+#define X(id, name, factor) JOB_##id,
+    JOB_OPS(X)
+#undef X
+        JOB_OP_COUNT
+};
+
+const char *gwa_job_op_name(unsigned op);
+double gwa_job_op_factor(unsigned op, double ranks);
+
+/* When something is over, by what is known of one rank: no sooner than `host`, which is a time of
+ * its clock, and than so long after the ends of its own rows (numbered from 1; 0: none). */
+struct job_moment {
+    int64_t host; /* NEVER */
+    struct {
+        uint32_t row;
+        int64_t after;
+    } on[2];       /* the older first */
+    uint32_t base; /* the newest row that it has ever waited for */
+};
+
+#define JOB_NO_COMM 0xffffu
+
+struct job_row {  /* one kernel of NCCL */
+    int64_t host; /* ready for it: as struct job_moment ... */
+    float after[2];
+    uint32_t on[2];
+    uint32_t base;
+    uint32_t
+        before; /* ... and once this row's kernel ended, which is the one before in its stream */
+    uint32_t number; /* in its communicator */
+    uint16_t comm;   /* index in job_rows.comms; JOB_NO_COMM: not matched */
+    uint8_t op;      /* enum job_op */
+    uint8_t calls;   /* that it serves; 255: so many or more */
+    float bytes;
+    /* submitted so far by the process: 100 ns of kernels and of copies, and how many kernels */
+    uint32_t compute, copies, kernels;
+};
+
+/* A blocking call that waited, and returned so: what it waited for. */
+struct job_seen {
+    int64_t at; /* the end of it */
+    int64_t host;
+    int64_t after[2];
+    uint32_t on[2]; /* on[1]: the newest, the collective that it may tell the end of */
+};
+
+struct job_comm {      /* of one process */
+    uint64_t identity; /* between two: of the pair */
+    int ranks, rank;   /* -1: unknown */
+    uint32_t id;       /* of the definition */
+    int peer;          /* -1: a collective's */
+    uint32_t next;     /* number of the next call, of the next kernel between two */
+    uint32_t shared;   /* join: index in job.comms */
+};
+
+struct job_rows {
+    struct job_row *list;
+    size_t count, room, most;
+    bool cut; /* there were more */
+    struct job_seen *seen;
+    size_t seen_count, seen_room;
+    struct job_comm *comms;
+    size_t comms_count, comms_room;
+    uint64_t sampled;    /* 0: nothing was timed, so that no row says anything */
+    int64_t first, last; /* first launch, return of the last event */
+};
+
+/* post: 0, -ENODATA: no event, -ENOMEM, -ECANCELED. */
+int gwa_job_rows(struct gwt_trace *trace, const struct gwa_options *options, size_t most,
+                 struct job_rows *out);
+void gwa_job_rows_free(struct job_rows *rows);
+
+/* ---- over all ranks ------------------------------------------------------------------ */
+
+struct job_clock {         /* of a host: its monotonic clock is the first host's plus this */
+    int64_t offset, since; /* at the time `since` of its own */
+    double drift;          /* ns per ns after that */
+};
+
+static inline int64_t job_common(const struct job_clock *c, int64_t t)
+{
+    return t == NEVER ? t : t - c->offset - (int64_t)(c->drift * (double)(t - c->since));
+}
+static inline int64_t job_own(const struct job_clock *c, int64_t common)
+{
+    /* one more round leaves drift squared */
+    int64_t t = common + c->offset;
+    return t + (int64_t)(c->drift * (double)(t - c->since));
+}
+
+struct job_host {
+    char *name;
+    uint8_t boot_id[16];
+    size_t ranks;
+    bool aligned;
+    struct job_clock clock;
+    double uncertainty_ns, jitter_ns;
+    uint64_t matches;
+};
+
+struct job_post {       /* a rank's part in a collective */
+    uint32_t rank, row; /* indices */
+};
+
+struct job_collective {
+    int64_t last, end;    /* on the common clock: latest arrival; NEVER: not known yet */
+    int64_t shown, bound; /* ends as blocking calls showed it: so, no later; NEVER: none did */
+    int64_t chain;        /* transfers follow each other from here on ... */
+    float chain_bytes;    /* ... so many bytes of them, this one's included */
+    uint32_t chain_calls;
+    float bytes;
+    uint32_t comm, number;
+    uint32_t posts;  /* index of the first in job.posts ... */
+    uint32_t count;  /* ... and how many */
+    uint32_t posted; /* join: so many have come */
+    uint32_t late;   /* index of the rank that came last */
+    uint8_t op;
+    bool waited_for; /* something else waits for its end: it is not only passed by */
+};
+
+struct job_transfer { /* of one operation on one communicator: constant + per byte */
+    double ns, per_byte;
+    uint64_t measured; /* collectives that it rests on; 0: a guess */
+};
+
+struct job_shared { /* a communicator */
+    uint64_t identity;
+    uint32_t members; /* processes that have it */
+    int ranks;        /* as its creation said; -1: not known */
+    bool usable;      /* its members' clocks can be compared */
+    struct job_transfer transfer[JOB_OP_COUNT];
+};
+
+struct job_rank {
+    struct job_rows rows;
+    int64_t *starts;             /* by row, common clock: when its stream came to it */
+    struct gwa_comm_time *times; /* by row, own clock */
+    size_t cursor;
+    uint32_t host;
+    bool known; /* it was scanned */
+    bool analysed;
+    int64_t from, to; /* what its times are of, own clock */
+    struct gwa_rank out;
+    double link_ns; /* by how much its collectives end later than others'; NaN */
+    /* what it did in the time that is looked at, and where most of it */
+    struct job_look *look;
+};
+
+struct gwa_job {
+    size_t count;
+    struct job_rank *ranks;
+    pthread_mutex_t lock; /* of hosts */
+    struct job_host *hosts;
+    size_t hosts_count, hosts_room;
+    struct job_shared *comms;
+    size_t comms_count, comms_room;
+    struct job_collective *collectives;
+    size_t collectives_count;
+    struct job_post *posts;
+    struct gwa_job_result result;
+};
+
+static inline const struct job_clock *job_clock_of(const struct gwa_job *job, size_t rank)
+{
+    return &job->hosts[job->ranks[rank].host].clock;
+}
+
+/* job_match.c: rows of one collective find together. post: rows' `number` is the index of their
+ * collective, their `comm` JOB_NO_COMM where they have no partner. 0 or -ENOMEM. */
+int gwa_job_match(struct gwa_job *job);
+
+/* job_clock.c. post: hosts' clocks, and which communicators are usable. 0 or -ENOMEM. */
+int gwa_job_align(struct gwa_job *job);
+
+/* job_transfer.c: what blocking calls showed of collectives, by their ends as they are now.
+ * post: `shown` and `bound` of the collectives, `transfer` of the communicators. 0 or -ENOMEM. */
+int gwa_job_learn(struct gwa_job *job);
+double gwa_job_transfer_ns(const struct job_transfer *t, double bytes, double calls);
+/* Of a row whose collective is not known. */
+#define JOB_GUESS_NS       20000
+#define JOB_GUESS_PER_BYTE 0.01
+
+/* job_join.c: starts and ends, by what is known of transfers. */
+void gwa_job_run(struct gwa_job *job);
+/* pre: run. post: NEVER: its collective never came about. */
+int64_t gwa_job_row_end(const struct gwa_job *job, size_t rank, uint32_t row);
+
+#endif

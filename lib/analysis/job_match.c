@@ -1,0 +1,179 @@
+/* Which kernels of NCCL on different ranks belong to one collective: those of one communicator
+ * with the same number in it. */
+#include "grow.h"
+#include "job_internal.h"
+
+#include <string.h>
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+/* Open addressing: indices + 1; room is a power of two above twice what it will hold. */
+struct table {
+    uint32_t *slots;
+    size_t room;
+};
+
+static int table_new(struct table *t, size_t most)
+{
+    for (t->room = 64; t->room < 2 * most;)
+        t->room *= 2;
+    t->slots = calloc(t->room, sizeof(*t->slots));
+    return t->slots ? 0 : -ENOMEM;
+}
+
+/* ---- communicators ------------------------------------------------------------------ */
+
+static int share(struct gwa_job *job, struct table *t, struct job_comm *c)
+{
+    size_t i = mix(0, c->identity) & (t->room - 1);
+    if (!c->identity)
+        return 0;
+    while (t->slots[i] && job->comms[t->slots[i] - 1].identity != c->identity)
+        i = (i + 1) & (t->room - 1);
+    if (!t->slots[i]) {
+        if (gwa_reserve((void **)&job->comms, &job->comms_room, job->comms_count,
+                        sizeof(*job->comms)))
+            return -ENOMEM;
+        job->comms[job->comms_count++] =
+            (struct job_shared){.identity = c->identity, .ranks = c->ranks};
+        t->slots[i] = (uint32_t)job->comms_count;
+    }
+    c->shared = t->slots[i] - 1;
+    job->comms[c->shared].members++;
+    return 0;
+}
+
+static int share_all(struct gwa_job *job)
+{
+    struct table t;
+    size_t most = 0;
+    int rc;
+    for (size_t i = 0; i < job->count; i++)
+        most += job->ranks[i].rows.comms_count;
+    if ((rc = table_new(&t, most)))
+        return rc;
+    for (size_t i = 0; i < job->count && !rc; i++)
+        for (size_t c = 0; c < job->ranks[i].rows.comms_count && !rc; c++)
+            rc = share(job, &t, &job->ranks[i].rows.comms[c]);
+    free(t.slots);
+    return rc;
+}
+
+/* ---- collectives -------------------------------------------------------------------- */
+
+static struct job_collective *collective_of(struct gwa_job *job, struct table *t,
+                                            const struct job_row *row, uint32_t comm, size_t *room)
+{
+    size_t i = mix(mix(1, comm), row->number) & (t->room - 1);
+    for (; t->slots[i]; i = (i + 1) & (t->room - 1)) {
+        struct job_collective *c = &job->collectives[t->slots[i] - 1];
+        if (c->comm == comm && c->number == row->number)
+            return c;
+    }
+    if (gwa_reserve((void **)&job->collectives, room, job->collectives_count,
+                    sizeof(*job->collectives)))
+        return NULL;
+    struct job_collective *c = &job->collectives[job->collectives_count++];
+    *c = (struct job_collective){.comm = comm,
+                                 .number = row->number,
+                                 .op = row->op,
+                                 .bytes = row->bytes,
+                                 .last = NEVER,
+                                 .end = NEVER,
+                                 .shown = NEVER,
+                                 .bound = NEVER};
+    t->slots[i] = (uint32_t)job->collectives_count;
+    return c;
+}
+
+static int number_rows(struct gwa_job *job, struct table *t)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < job->count; i++) {
+        struct job_rows *r = &job->ranks[i].rows;
+        for (size_t k = 0; k < r->count; k++) {
+            struct job_row *row = &r->list[k];
+            uint32_t comm = row->comm == JOB_NO_COMM ? UINT32_MAX : r->comms[row->comm].shared;
+            if (comm == UINT32_MAX) {
+                row->comm = JOB_NO_COMM;
+                continue;
+            }
+            struct job_collective *c = collective_of(job, t, row, comm, &room);
+            if (!c)
+                return -ENOMEM;
+            c->count++;
+            if (row->bytes > c->bytes)
+                c->bytes = row->bytes;
+            row->number = (uint32_t)(c - job->collectives);
+        }
+    }
+    return 0;
+}
+
+static int post_rows(struct gwa_job *job)
+{
+    uint32_t posts = 0;
+    for (size_t i = 0; i < job->collectives_count; i++) {
+        job->collectives[i].posts = posts;
+        posts += job->collectives[i].count;
+    }
+    job->posts = calloc(posts ? posts : 1, sizeof(*job->posts));
+    if (!job->posts)
+        return -ENOMEM;
+    for (size_t i = 0; i < job->count; i++) {
+        struct job_rows *r = &job->ranks[i].rows;
+        for (size_t k = 0; k < r->count; k++) {
+            if (r->list[k].comm == JOB_NO_COMM)
+                continue;
+            struct job_collective *c = &job->collectives[r->list[k].number];
+            job->posts[c->posts + c->posted++] =
+                (struct job_post){.rank = (uint32_t)i, .row = (uint32_t)k};
+        }
+    }
+    return 0;
+}
+
+/* A row alone tells nothing of the others. */
+static void leave_single(struct gwa_job *job)
+{
+    for (size_t i = 0; i < job->collectives_count; i++) {
+        const struct job_collective *c = &job->collectives[i];
+        if (c->count != 1)
+            continue;
+        const struct job_post *p = &job->posts[c->posts];
+        job->ranks[p->rank].rows.list[p->row].comm = JOB_NO_COMM;
+    }
+}
+
+static void mark_waited_for(struct gwa_job *job, const struct job_rows *r, uint32_t row)
+{
+    if (row && r->list[row - 1].comm != JOB_NO_COMM)
+        job->collectives[r->list[row - 1].number].waited_for = true;
+}
+
+int gwa_job_match(struct gwa_job *job)
+{
+    struct table t = {0};
+    size_t rows = 0;
+    int rc = share_all(job);
+    for (size_t i = 0; i < job->count; i++)
+        rows += job->ranks[i].rows.count;
+    if (!rc && !(rc = table_new(&t, rows)) && !(rc = number_rows(job, &t)))
+        rc = post_rows(job);
+    free(t.slots);
+    if (rc)
+        return rc;
+    leave_single(job);
+    for (size_t i = 0; i < job->count; i++) {
+        const struct job_rows *r = &job->ranks[i].rows;
+        for (size_t k = 0; k < r->count; k++)
+            mark_waited_for(job, r, r->list[k].base);
+        for (size_t k = 0; k < r->seen_count; k++)
+            mark_waited_for(job, r, r->seen[k].on[1]);
+    }
+    return 0;
+}

@@ -1,0 +1,655 @@
+/* From one rank's recording to the rows of its NCCL kernels: the timeline's model (timeline.h),
+ * but with the ends of collectives left open. */
+#include "durations.h"
+#include "grow.h"
+#include "job_moment.h"
+#include "kinds.h"
+#include "timeline.h"
+
+#include <math.h>
+#include <string.h>
+
+#define STREAMS    65536u
+#define EVENTS     65536u
+#define PENDING    64u   /* calls of a group that are remembered */
+#define COMMS      4096u /* that are told apart, pairs of ranks too */
+#define WAKE_NS    4000  /* from the end of the work to the return of the call that waits for it */
+#define WAITED     15000 /* a call that lasts no longer may have found the work done */
+#define LONGEST_NS ((int64_t)100000 * 1000000000) /* no operation is believed to last longer */
+#define TICK       0x100000u
+
+struct stream {
+    struct job_moment end, wait;
+    struct gwa_context context;
+    uint32_t row; /* its last operation was this row's kernel; 0: another */
+    uint8_t type, device;
+    bool blocking; /* ordered against the legacy default stream */
+};
+
+struct recorded {
+    uint64_t handle;
+    struct job_moment end;
+    uint32_t row;    /* as of its stream */
+    uint16_t stream; /* 0: none */
+};
+
+struct call { /* of NCCL, in an open group */
+    uint64_t bytes;
+    uint32_t comm; /* index in rows->comms */
+    uint32_t number;
+    int peer;
+    uint16_t stream;
+    uint8_t op;
+};
+
+struct thread {
+    struct call *pending; /* PENDING of them */
+    size_t pending_count;
+    unsigned depth; /* of groups */
+    uint32_t row;   /* of the newest kernel, for which no call was seen yet; 0: none */
+    int64_t row_t0;
+};
+
+struct scan {
+    struct gwt_trace *trace;
+    struct gwa_durations *durations;
+    struct job_rows *rows;
+    struct stream **streams; /* by id */
+    uint16_t *known;         /* ids of those there are */
+    size_t known_count, known_room;
+    struct recorded *events;
+    struct thread *threads;
+    size_t threads_count;
+    uint8_t *ops;  /* by api; 0: not looked at, else enum job_op + 1, or NO_OP */
+    int64_t *ends; /* by row, from 1: as supposed */
+    size_t ends_room;
+    double compute, copies; /* ns submitted so far */
+    uint64_t kernels;
+    int64_t gap, handover;
+};
+
+#define NO_OP 0xff
+
+/* ---- operations by name ------------------------------------------------------------- */
+
+const char *gwa_job_op_name(unsigned op)
+{
+    static const char *const names[] = {
+#define X(id, name, factor) name,
+        JOB_OPS(X)
+#undef X
+    };
+    return op < JOB_OP_COUNT ? names[op] : "unknown";
+}
+
+double gwa_job_op_factor(unsigned op, double n)
+{
+    switch (op) {
+#define X(id, name, factor)                                                                        \
+    case JOB_##id:                                                                                 \
+        return factor;
+        JOB_OPS(X)
+#undef X
+    default:
+        return NAN;
+    }
+}
+
+static uint8_t op_of_name(const char *name)
+{
+    static const struct {
+        const char *name;
+        uint8_t op;
+    } others[] = {{"Bcast", JOB_BROADCAST}, {"Send", JOB_SEND_RECV}, {"Recv", JOB_SEND_RECV}};
+    if (!name || strncmp(name, "nccl", 4))
+        return NO_OP;
+    name += 4;
+    size_t length = strlen(name), config = strlen("Config");
+    if (length > config && !strcmp(name + length - config, "Config"))
+        length -= config;
+    for (unsigned op = 0; op < JOB_OTHER; op++)
+        if (strlen(gwa_job_op_name(op)) == length && !strncmp(name, gwa_job_op_name(op), length))
+            return (uint8_t)(op + 1);
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if (strlen(others[i].name) == length && !strncmp(name, others[i].name, length))
+            return others[i].op + 1;
+    return NO_OP; /* one-sided: nobody waits in it */
+}
+
+static uint8_t op_of(struct scan *s, uint16_t api)
+{
+    if (!s->ops[api])
+        s->ops[api] = op_of_name(gwt_api_name(s->trace, api));
+    return s->ops[api];
+}
+
+/* ---- communicators ------------------------------------------------------------------ */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 32;
+}
+
+/* peer: -1: the collectives'. post: its index; JOB_NO_COMM: too many, or no memory. */
+static uint32_t comm_of(struct scan *s, uint32_t id, int peer)
+{
+    struct job_rows *r = s->rows;
+    size_t i = 0;
+    while (i < r->comms_count && (r->comms[i].id != id || r->comms[i].peer != peer))
+        i++;
+    if (i < r->comms_count)
+        return (uint32_t)i;
+    if (i == COMMS || gwa_reserve((void **)&r->comms, &r->comms_room, i, sizeof(*r->comms)))
+        return JOB_NO_COMM;
+    const struct gwt_def_comm *def = gwt_comm(s->trace, id);
+    struct job_comm *c = &r->comms[i];
+    *c = (struct job_comm){.id = id, .peer = peer, .ranks = -1, .rank = -1, .shared = UINT32_MAX};
+    if (def) {
+        c->identity = def->identity;
+        c->rank = def->rank;
+        c->ranks = def->ranks > 0 ? def->ranks : -1;
+    }
+    if (peer >= 0) {
+        int low = c->rank < peer ? c->rank : peer, high = c->rank < peer ? peer : c->rank;
+        /* who it is itself is not known: nor is the pair */
+        c->identity = c->identity && low >= 0 && low != high
+                          ? mix(mix(c->identity, (uint64_t)low + 1), (uint64_t)high + 1)
+                          : 0;
+        c->ranks = 2;
+    }
+    r->comms_count++;
+    return (uint32_t)i;
+}
+
+/* ---- threads, calls and their kernels ----------------------------------------------- */
+
+static int thread_of(struct scan *s, uint32_t id, struct thread **out)
+{
+    int rc = gwa_grow((void **)&s->threads, &s->threads_count, id, sizeof(*s->threads));
+    *out = rc ? NULL : &s->threads[id];
+    return rc == -ERANGE ? 0 : rc;
+}
+
+static void claim(struct scan *s, struct job_row *row, const struct call *c)
+{
+    struct job_comm *comm = &s->rows->comms[c->comm];
+    if (!row->calls) {
+        row->op = c->op;
+        row->comm = comm->identity ? (uint16_t)c->comm : JOB_NO_COMM;
+        row->number = c->number;
+    }
+    row->bytes += (float)c->bytes;
+    row->calls += row->calls < UINT8_MAX;
+}
+
+/* The kernel serves what the group asked of one communicator on its stream. */
+static void claim_group(struct scan *s, struct thread *t, struct job_row *row, uint16_t stream)
+{
+    const struct job_comm *comms = s->rows->comms;
+    uint32_t id = 0, comm = 0;
+    size_t kept = 0;
+    bool any = false, mixed = false;
+    for (size_t i = 0; i < t->pending_count; i++) {
+        struct call c = t->pending[i];
+        if (c.stream != stream || (any && comms[c.comm].id != id)) {
+            t->pending[kept++] = c;
+            continue;
+        }
+        mixed |= any && c.comm != comm;
+        any = true;
+        comm = c.comm;
+        id = comms[comm].id;
+        claim(s, row, &c);
+    }
+    t->pending_count = kept;
+    if (mixed) /* with several others: which of them it waits for longest is not known */
+        row->comm = JOB_NO_COMM;
+}
+
+static int nccl_call(struct scan *s, const struct gwt_event *e)
+{
+    struct thread *t;
+    uint8_t op = op_of(s, e->api);
+    if (op == NO_OP || !gwa_executed(e))
+        return 0;
+    int rc = thread_of(s, e->thread, &t);
+    op--;
+    uint32_t comm = comm_of(s, GWT_COMM(e->arg), op == JOB_SEND_RECV ? GWT_COMM_PEER(e->arg) : -1);
+    if (rc || !t || comm == JOB_NO_COMM)
+        return rc;
+    struct call c = {.bytes = e->value,
+                     .comm = comm,
+                     .number = s->rows->comms[comm].next++,
+                     .stream = e->stream,
+                     .op = op};
+    if (op == JOB_SEND_RECV && GWT_COMM_PEER(e->arg) < 0)
+        s->rows->comms[comm].identity = 0; /* of an old dump: with whom is not known */
+    if (t->row && t->row_t0 >= e->t0_ns) {
+        claim(s, &s->rows->list[t->row - 1], &c);
+        t->row = 0;
+    } else if (t->depth) {
+        if (!t->pending && !(t->pending = calloc(PENDING, sizeof(*t->pending))))
+            return -ENOMEM;
+        if (t->pending_count < PENDING)
+            t->pending[t->pending_count++] = c;
+    }
+    return 0;
+}
+
+static int nccl_group(struct scan *s, const struct gwt_event *e)
+{
+    struct thread *t;
+    const char *name = gwt_api_name(s->trace, e->api);
+    int rc = thread_of(s, e->thread, &t);
+    if (!t || !name)
+        return rc;
+    if (!strcmp(name, "ncclGroupStart")) {
+        t->depth++;
+    } else if (t->depth && !--t->depth) {
+        t->pending_count = 0;
+        t->row = 0;
+    }
+    return 0;
+}
+
+/* ---- streams -------------------------------------------------------------------------- */
+
+static int stream_of(struct scan *s, const struct gwt_event *e, struct stream **out)
+{
+    *out = s->streams[e->stream];
+    if (*out || !e->stream || e->device == 0xff)
+        return 0;
+    const struct gwt_def_stream *def = gwt_stream(s->trace, e->stream);
+    if (!def)
+        return 0;
+    struct stream *made = calloc(1, sizeof(*made));
+    if (!made ||
+        gwa_reserve((void **)&s->known, &s->known_room, s->known_count, sizeof(*s->known))) {
+        free(made);
+        return -ENOMEM;
+    }
+    made->end = made->wait = job_moment_at(NEVER);
+    made->type = def->type;
+    made->device = e->device;
+    made->blocking = (def->type == GWT_STREAM_USER && def->nonblocking == 0) ||
+                     def->type == GWT_STREAM_PER_THREAD;
+    s->known[s->known_count++] = e->stream;
+    *out = s->streams[e->stream] = made;
+    return 0;
+}
+
+/* What the legacy default stream and those that it orders wait for in each other. */
+static void order(struct scan *s, struct stream *stream)
+{
+    bool legacy = stream->type == GWT_STREAM_LEGACY;
+    if (!legacy && !stream->blocking)
+        return;
+    for (size_t i = 0; i < s->known_count; i++) {
+        const struct stream *other = s->streams[s->known[i]];
+        if (other != stream && other->device == stream->device &&
+            (legacy ? other->blocking : other->type == GWT_STREAM_LEGACY))
+            job_moment_join(&stream->wait, &other->end, s->ends);
+    }
+}
+
+/* post: when the stream is ready for what the call submits, its own last operation left out. */
+static struct job_moment ready(struct scan *s, struct stream *stream, const struct gwt_event *e)
+{
+    order(s, stream);
+    struct job_moment m = stream->wait;
+    job_moment_from(&m, e->t1_ns + GWA_START_NS);
+    return m;
+}
+
+/* pre: m is when it is ready. */
+static void occupy(struct scan *s, struct stream *stream, struct job_moment m, double ns)
+{
+    struct job_moment behind = stream->end;
+    job_moment_later(&behind, s->gap);
+    job_moment_join(&m, &behind, s->ends);
+    job_moment_later(&m, ns < 1 ? 1 : ns > LONGEST_NS ? LONGEST_NS : (int64_t)ns);
+    stream->end = m;
+    stream->row = 0;
+}
+
+/* ---- NCCL's kernels ------------------------------------------------------------------- */
+
+#define UNITS(ns) ((uint32_t)(uint64_t)fmod((ns) / 100, 4294967296.0))
+
+static int add_row(struct scan *s, const struct job_moment *m, uint32_t before)
+{
+    struct job_rows *r = s->rows;
+    if (gwa_reserve((void **)&r->list, &r->room, r->count, sizeof(*r->list)) ||
+        gwa_reserve((void **)&s->ends, &s->ends_room, r->count + 1, sizeof(*s->ends)))
+        return -ENOMEM;
+    r->list[r->count++] = (struct job_row){.host = m->host,
+                                           .after = {(float)m->on[0].after, (float)m->on[1].after},
+                                           .on = {m->on[0].row, m->on[1].row},
+                                           .base = m->base,
+                                           .before = before,
+                                           .comm = JOB_NO_COMM,
+                                           .op = JOB_OTHER,
+                                           .compute = UNITS(s->compute),
+                                           .copies = UNITS(s->copies),
+                                           .kernels = (uint32_t)s->kernels};
+    return 0;
+}
+
+static int nccl_kernel(struct scan *s, const struct gwt_event *e, struct stream *stream)
+{
+    struct job_rows *r = s->rows;
+    struct job_moment m = ready(s, stream, e);
+    uint32_t before = stream->row;
+    struct thread *t;
+    int rc = thread_of(s, e->thread, &t);
+    if (rc)
+        return rc;
+    if (r->count >= r->most) {
+        r->cut = true;
+        occupy(s, stream, m, JOB_GUESS_NS);
+        return 0;
+    }
+    if (!before) { /* other work of its stream is part of what makes it ready */
+        struct job_moment behind = stream->end;
+        job_moment_later(&behind, s->gap);
+        job_moment_join(&m, &behind, s->ends);
+    }
+    if ((rc = add_row(s, &m, before)))
+        return rc;
+    struct job_row *row = &r->list[r->count - 1];
+    if (t && t->pending_count)
+        claim_group(s, t, row, e->stream);
+    else if (t) {
+        t->row = (uint32_t)r->count;
+        t->row_t0 = e->t0_ns;
+    }
+    int64_t start = job_moment_value(&m, s->ends);
+    if (before && s->ends[before] + s->gap > start)
+        start = s->ends[before] + s->gap;
+    s->ends[r->count] =
+        job_later(start, JOB_GUESS_NS + (int64_t)(JOB_GUESS_PER_BYTE * (double)row->bytes));
+    stream->end = (struct job_moment){.host = NEVER, .base = (uint32_t)r->count};
+    stream->end.on[0].row = (uint32_t)r->count;
+    stream->row = (uint32_t)r->count;
+    return 0;
+}
+
+/* ---- events and waits ------------------------------------------------------------------- */
+
+static struct recorded *recorded_of(struct scan *s, uint64_t handle)
+{
+    return &s->events[(handle * 0x9e3779b97f4a7c15u) >> 48];
+}
+
+static void record_event(struct scan *s, const struct gwt_event *e, struct stream *stream)
+{
+    struct recorded *r = recorded_of(s, e->value);
+    order(s, stream);
+    *r = (struct recorded){
+        .handle = e->value, .end = stream->end, .row = stream->row, .stream = e->stream};
+    job_moment_join(&r->end, &stream->wait, s->ends);
+}
+
+static void wait_for_event(struct scan *s, const struct gwt_event *e, struct stream *stream)
+{
+    const struct recorded *r = recorded_of(s, e->value);
+    if (!r->stream || r->handle != e->value || r->stream == e->stream)
+        return;
+    struct job_moment m = r->end;
+    job_moment_later(&m, s->handover);
+    job_moment_join(&stream->wait, &m, s->ends);
+}
+
+/* A call returned that waited for `m`. post: 0 or -ENOMEM. */
+static int see(struct scan *s, const struct job_moment *m, const struct gwt_event *e)
+{
+    struct job_rows *r = s->rows;
+    int64_t at = e->t1_ns - WAKE_NS;
+    if (!m->on[0].row || e->t1_ns - e->t0_ns < WAITED)
+        return 0;
+    if (gwa_reserve((void **)&r->seen, &r->seen_room, r->seen_count, sizeof(*r->seen)))
+        return -ENOMEM;
+    int newest = m->on[1].row ? 1 : 0;
+    r->seen[r->seen_count++] =
+        (struct job_seen){.at = at,
+                          .host = m->host,
+                          .on = {newest ? m->on[0].row : 0, m->on[newest].row},
+                          .after = {m->on[0].after, m->on[newest].after}};
+    /* Later than all else explains: then the newest collective took so long. */
+    if (at > job_moment_value(m, s->ends))
+        s->ends[m->on[newest].row] = at - m->on[newest].after;
+    return 0;
+}
+
+static void ended(struct stream *stream, const struct job_moment *m, int64_t at)
+{
+    stream->end = job_moment_at(at);
+    stream->end.base = m->base;
+    for (int i = 0; i < 2; i++)
+        if (m->on[i].row > stream->end.base)
+            stream->end.base = m->on[i].row;
+    stream->row = 0;
+}
+
+static int wait_for_stream(struct scan *s, const struct gwt_event *e, struct stream *stream)
+{
+    struct job_moment m = stream->end;
+    int rc = see(s, &m, e);
+    ended(stream, &m, e->t1_ns - WAKE_NS);
+    return rc;
+}
+
+static int wait_for_device(struct scan *s, const struct gwt_event *e)
+{
+    struct job_moment m = job_moment_at(NEVER);
+    for (size_t i = 0; i < s->known_count; i++)
+        if (s->streams[s->known[i]]->device == e->device)
+            job_moment_join(&m, &s->streams[s->known[i]]->end, s->ends);
+    int rc = see(s, &m, e);
+    for (size_t i = 0; i < s->known_count; i++)
+        if (s->streams[s->known[i]]->device == e->device)
+            ended(s->streams[s->known[i]], &m, e->t1_ns - WAKE_NS);
+    return rc;
+}
+
+static int sync_call(struct scan *s, const struct gwt_event *e)
+{
+    switch (GWT_F_SUB(e->flags)) {
+    case GWT_SCOPE_DEVICE:
+        return wait_for_device(s, e);
+    case GWT_SCOPE_STREAM:
+        return s->streams[e->stream] ? wait_for_stream(s, e, s->streams[e->stream]) : 0;
+    case GWT_SCOPE_EVENT: {
+        struct recorded *r = recorded_of(s, e->value);
+        if (!r->stream || r->handle != e->value)
+            return 0;
+        int rc = see(s, &r->end, e);
+        struct stream past = {.end = r->end};
+        ended(&past, &r->end, e->t1_ns - WAKE_NS);
+        r->end = past.end;
+        return rc;
+    }
+    default:
+        return 0;
+    }
+}
+
+/* ---- other operations --------------------------------------------------------------------- */
+
+static int launch(struct scan *s, const struct gwt_event *e, struct stream *stream)
+{
+    struct gwa_duration d;
+    gwa_durations_of(s->durations, e, &stream->context, &d);
+    if (e->kind == GWT_LAUNCH && gwa_durations_is_comm(s->durations, e->arg))
+        return nccl_kernel(s, e, stream);
+    s->compute += d.ns;
+    s->kernels++;
+    occupy(s, stream, ready(s, stream, e), d.ns);
+    return 0;
+}
+
+static int copy(struct scan *s, const struct gwt_event *e, struct stream *stream)
+{
+    struct gwa_duration d;
+    bool blocks = e->kind == GWT_COPY && (gwa_waits_for_copy(e) || e->flags & GWT_F_BLOCKING);
+    if (!e->value || (e->kind == GWT_COPY && GWT_F_SUB(e->flags) == GWT_H2H))
+        return 0;
+    gwa_durations_of(s->durations, e, &stream->context, &d);
+    if (blocks && d.ns > (double)(e->t1_ns - e->t0_ns))
+        d.ns = (double)(e->t1_ns - e->t0_ns);
+    s->copies += d.ns;
+    if (!blocks) {
+        occupy(s, stream, ready(s, stream, e), d.ns);
+        return 0;
+    }
+    order(s, stream);
+    struct job_moment m = stream->end;
+    job_moment_join(&m, &stream->wait, s->ends);
+    job_moment_later(&m, s->handover + (int64_t)d.ns);
+    int rc = see(s, &m, e);
+    ended(stream, &m, e->t1_ns);
+    return rc;
+}
+
+static int operation(struct scan *s, const struct gwt_event *e)
+{
+    struct stream *stream;
+    int rc = stream_of(s, e, &stream);
+    if (!stream)
+        return rc;
+    switch (e->kind) {
+    case GWT_LAUNCH:
+    case GWT_GRAPH_LAUNCH:
+        return launch(s, e, stream);
+    case GWT_COPY:
+    case GWT_MEMSET:
+        return copy(s, e, stream);
+    case GWT_EVENT_RECORD:
+        record_event(s, e, stream);
+        return 0;
+    default:
+        wait_for_event(s, e, stream);
+        return 0;
+    }
+}
+
+static int event(struct scan *s, const struct gwt_event *e)
+{
+    if (e->t0_ns < -JOB_FARTHEST / 2 || e->t1_ns > JOB_FARTHEST / 2)
+        return 0;
+    if (e->t1_ns > s->rows->last)
+        s->rows->last = e->t1_ns;
+    switch (e->kind) {
+    case GWT_NCCL:
+        return nccl_call(s, e);
+    case GWT_NCCL_GROUP:
+        return nccl_group(s, e);
+    case GWT_SYNC:
+        return gwa_executed(e) ? sync_call(s, e) : 0;
+    case GWT_LAUNCH:
+    case GWT_GRAPH_LAUNCH:
+        if (s->rows->first == NEVER)
+            s->rows->first = e->t0_ns;
+        return gwa_executed(e) ? operation(s, e) : 0;
+    case GWT_COPY:
+    case GWT_MEMSET:
+    case GWT_EVENT_RECORD:
+    case GWT_STREAM_WAIT:
+        return gwa_executed(e) ? operation(s, e) : 0;
+    default:
+        return 0;
+    }
+}
+
+/* ---- the passes ---------------------------------------------------------------------------- */
+
+struct ticks {
+    const struct gwa_options *options;
+    uint64_t done, total;
+};
+
+static int tick(struct ticks *t)
+{
+    if (++t->done & (TICK - 1) || !t->options->progress)
+        return 0;
+    return t->options->progress(t->options->progress_arg, t->done, t->total) ? -ECANCELED : 0;
+}
+
+static int learn(struct scan *s, struct ticks *ticks)
+{
+    struct gwt_event e;
+    int rc = 0;
+    gwt_rewind(s->trace);
+    while (!rc && gwt_next(s->trace, &e) > 0) {
+        rc = gwa_durations_event(s->durations, &e);
+        if (!rc)
+            rc = tick(ticks);
+    }
+    if (!rc && !ticks->done)
+        return -ENODATA;
+    return rc ? rc : gwa_durations_fit(s->durations);
+}
+
+static int follow(struct scan *s, struct ticks *ticks)
+{
+    struct gwt_event e;
+    double gap, error;
+    int rc = 0;
+    gwa_durations_gap(s->durations, false, &gap, &error);
+    s->gap = (int64_t)gap;
+    s->handover = (int64_t)(GWA_HANDOVER_NS * gwa_durations_pace(s->durations));
+    gwt_rewind(s->trace);
+    while (!rc && gwt_next(s->trace, &e) > 0) {
+        rc = event(s, &e);
+        if (!rc)
+            rc = tick(ticks);
+    }
+    return rc;
+}
+
+static void release(struct scan *s)
+{
+    for (size_t i = 0; i < s->known_count; i++)
+        free(s->streams[s->known[i]]);
+    for (size_t i = 0; i < s->threads_count; i++)
+        free(s->threads[i].pending);
+    gwa_durations_free(s->durations);
+    free(s->streams);
+    free(s->known);
+    free(s->events);
+    free(s->threads);
+    free(s->ops);
+    free(s->ends);
+}
+
+int gwa_job_rows(struct gwt_trace *trace, const struct gwa_options *options, size_t most,
+                 struct job_rows *out)
+{
+    struct ticks ticks = {.options = options, .total = 2 * gwt_coverage(trace)->events};
+    struct scan s = {.trace = trace, .rows = out};
+    int rc = -ENOMEM;
+    *out = (struct job_rows){.most = most, .first = NEVER, .last = NEVER};
+    s.durations = gwa_durations_new(trace);
+    s.streams = calloc(STREAMS, sizeof(*s.streams));
+    s.events = calloc(EVENTS, sizeof(*s.events));
+    s.ops = calloc(UINT16_MAX + 1, 1);
+    if (s.durations && s.streams && s.events && s.ops)
+        rc = learn(&s, &ticks);
+    if (!rc) {
+        out->sampled = gwa_durations_samples(s.durations);
+        rc = follow(&s, &ticks);
+    }
+    release(&s);
+    if (rc)
+        gwa_job_rows_free(out);
+    return rc;
+}
+
+void gwa_job_rows_free(struct job_rows *rows)
+{
+    free(rows->list);
+    free(rows->seen);
+    free(rows->comms);
+    *rows = (struct job_rows){0};
+}

@@ -1,0 +1,251 @@
+/* How long collectives take once all ranks have come: a constant and a time per byte of each
+ * operation on each communicator, fitted to the ends that blocking calls show.
+ *
+ * A call that waited returned when the latest of what it waited for was over. Where that is later
+ * than the host's submissions and older collectives explain, it was the newest collective, less
+ * what came after it on the device: its end is shown. Otherwise it had ended by then: a bound. */
+#include "job_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* What is known of one rank's durations: so much later is later. */
+#define SLACK_NS    20000
+#define SLACK_SHARE 0.015
+/* Of transfers of one size only, what does not go with the bytes. */
+#define USUAL_NS 10000
+#define ROUNDS   20
+
+double gwa_job_transfer_ns(const struct job_transfer *t, double bytes, double calls)
+{
+    return t->measured ? t->ns * calls + t->per_byte * bytes
+                       : JOB_GUESS_NS * calls + JOB_GUESS_PER_BYTE * bytes;
+}
+
+/* ---- what calls show ------------------------------------------------------------------ */
+
+struct showing {
+    uint32_t collective;
+    uint32_t rank;
+    int64_t end; /* common clock */
+};
+
+static int by_collective(const void *a, const void *b)
+{
+    const struct showing *x = a, *y = b;
+    if (x->collective != y->collective)
+        return x->collective < y->collective ? -1 : 1;
+    return (x->end > y->end) - (x->end < y->end);
+}
+
+/* post: false: it tells nothing of a collective. *shown: its end, else a bound. */
+static bool tells(const struct gwa_job *job, size_t rank, const struct job_seen *s,
+                  struct showing *out, bool *shown)
+{
+    const struct job_rows *r = &job->ranks[rank].rows;
+    const struct job_row *row = &r->list[s->on[1] - 1];
+    if (row->comm == JOB_NO_COMM || !job->comms[job->collectives[row->number].comm].usable)
+        return false;
+    const struct job_clock *clock = job_clock_of(job, rank);
+    int64_t at = job_common(clock, s->at), otherwise = job_common(clock, s->host);
+    if (s->on[0]) {
+        int64_t end = gwa_job_row_end(job, rank, s->on[0]);
+        if (end != NEVER && end + s->after[0] > otherwise)
+            otherwise = end + s->after[0];
+    }
+    *out = (struct showing){
+        .collective = row->number, .rank = (uint32_t)rank, .end = at - s->after[1]};
+    int64_t slack = SLACK_NS + (int64_t)(SLACK_SHARE * (double)s->after[1]);
+    *shown = otherwise == NEVER || at > otherwise + slack;
+    out->end += *shown ? 0 : slack;
+    return true;
+}
+
+static void bound(struct job_collective *c, int64_t end)
+{
+    if (c->bound == NEVER || c->bound > end)
+        c->bound = end;
+}
+
+/* A host wakes late more often than early: of few, the earlier. */
+static void show(struct gwa_job *job, const struct showing *list, size_t count)
+{
+    for (size_t i = 0, n; i < count; i += n) {
+        for (n = 1; i + n < count && list[i + n].collective == list[i].collective;)
+            n++;
+        job->collectives[list[i].collective].shown = list[i + (n - 1) / 2].end;
+    }
+}
+
+/* By how much this rank sees ends later than the middle one of its host. */
+struct lag {
+    uint32_t rank;
+    int64_t ns;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct lag *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+static void settle_lags(struct gwa_job *job, struct lag *lags, size_t count)
+{
+    qsort(lags, count, sizeof(*lags), by_rank);
+    for (size_t i = 0, n; i < count; i += n) {
+        for (n = 1; i + n < count && lags[i + n].rank == lags[i].rank;)
+            n++;
+        job->ranks[lags[i].rank].link_ns = n >= 5 ? (double)lags[i + n / 2].ns : NAN;
+    }
+}
+
+static void measure_lags(struct gwa_job *job, const struct showing *list, size_t count,
+                         struct lag *lags)
+{
+    size_t used = 0;
+    for (size_t i = 0, n; i < count; i += n) {
+        for (n = 1; i + n < count && list[i + n].collective == list[i].collective;)
+            n++;
+        for (size_t k = 0; k < n; k++) {
+            uint32_t host = job->ranks[list[i + k].rank].host;
+            size_t first = n, last = 0, same = 0;
+            for (size_t m = 0; m < n && n <= 64; m++)
+                if (job->ranks[list[i + m].rank].host == host) {
+                    first = first == n ? m : first;
+                    last = m;
+                    same++;
+                }
+            if (same < 2 || n > 64)
+                continue;
+            lags[used++] = (struct lag){.rank = list[i + k].rank,
+                                        .ns = list[i + k].end - list[i + (first + last) / 2].end};
+        }
+    }
+    settle_lags(job, lags, used);
+}
+
+/* ---- the fit -------------------------------------------------------------------------- */
+
+struct sums { /* of weighted equations: calls * ns + bytes * per_byte = time */
+    double cc, cb, bb, ct, bt;
+};
+
+static struct job_transfer solve(const struct sums *s)
+{
+    struct job_transfer t = {0};
+    double det = s->cc * s->bb - s->cb * s->cb;
+    if (det > 1e-4 * s->cc * s->bb) {
+        t.ns = (s->ct * s->bb - s->bt * s->cb) / det;
+        t.per_byte = (s->bt * s->cc - s->ct * s->cb) / det;
+    } else { /* of one size */
+        t.ns = s->cc > 0 ? fmin(USUAL_NS, s->ct / s->cc) : 0;
+        t.per_byte = s->bb > 0 ? (s->bt - t.ns * s->cb) / s->bb : 0;
+    }
+    if (!(t.ns >= 0)) {
+        t.ns = 0;
+        t.per_byte = s->bb > 0 ? s->bt / s->bb : 0;
+    }
+    if (!(t.per_byte >= 0)) {
+        t.per_byte = 0;
+        t.ns = s->cc > 0 ? s->ct / s->cc : 0;
+    }
+    return t;
+}
+
+static void equation(const struct job_collective *c, const struct job_transfer *t, struct sums *s)
+{
+    double time = (double)(c->shown - c->chain), calls = c->chain_calls;
+    double bytes = (double)c->chain_bytes;
+    double off = fabs(time - gwa_job_transfer_ns(t, bytes, calls));
+    /* the least absolute deviation, by weights; of long chains each part is known better */
+    double weight = 1 / (fmax(off, 1000) * calls);
+    s->cc += weight * calls * calls;
+    s->cb += weight * calls * bytes;
+    s->bb += weight * bytes * bytes;
+    s->ct += weight * calls * time;
+    s->bt += weight * bytes * time;
+}
+
+static bool usable(const struct job_collective *c)
+{
+    return c->shown != NEVER && c->last != NEVER && c->shown > c->chain;
+}
+
+static int fit(struct gwa_job *job)
+{
+    size_t classes = job->comms_count * JOB_OP_COUNT;
+    struct sums *sums = calloc(classes ? classes : 1, sizeof(*sums));
+    uint64_t *counts = calloc(classes ? classes : 1, sizeof(*counts));
+    if (!sums || !counts) {
+        free(sums);
+        free(counts);
+        return -ENOMEM;
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < classes; i++) {
+            sums[i] = (struct sums){0};
+            counts[i] = 0;
+        }
+        for (size_t i = 0; i < job->collectives_count; i++) {
+            const struct job_collective *c = &job->collectives[i];
+            size_t class = c->comm * JOB_OP_COUNT + c->op;
+            if (!usable(c))
+                continue;
+            equation(c, &job->comms[c->comm].transfer[c->op], &sums[class]);
+            counts[class]++;
+        }
+        for (size_t i = 0; i < classes; i++) {
+            if (!counts[i])
+                continue;
+            struct job_transfer *t = &job->comms[i / JOB_OP_COUNT].transfer[i % JOB_OP_COUNT];
+            *t = solve(&sums[i]);
+            t->measured = counts[i];
+        }
+    }
+    free(sums);
+    free(counts);
+    return 0;
+}
+
+/* ---- all ------------------------------------------------------------------------------ */
+
+int gwa_job_learn(struct gwa_job *job)
+{
+    size_t seen = 0, used = 0;
+    for (size_t i = 0; i < job->count; i++)
+        seen += job->ranks[i].rows.seen_count;
+    struct showing *list = calloc(seen ? seen : 1, sizeof(*list));
+    struct lag *lags = calloc(seen ? seen : 1, sizeof(*lags));
+    if (!list || !lags) {
+        free(list);
+        free(lags);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < job->collectives_count; i++)
+        job->collectives[i].bound = NEVER;
+    for (size_t i = 0; i < job->count; i++) {
+        const struct job_rows *r = &job->ranks[i].rows;
+        job->ranks[i].link_ns = NAN;
+        for (size_t k = 0; k < r->seen_count; k++) {
+            struct showing one;
+            bool shown;
+            if (!tells(job, i, &r->seen[k], &one, &shown))
+                continue;
+            if (shown)
+                list[used++] = one;
+            else
+                bound(&job->collectives[one.collective], one.end);
+        }
+    }
+    for (size_t i = 0; i < job->collectives_count; i++)
+        job->collectives[i].shown = NEVER;
+    qsort(list, used, sizeof(*list), by_collective);
+    show(job, list, used);
+    measure_lags(job, list, used, lags);
+    free(list);
+    free(lags);
+    return fit(job);
+}
