@@ -162,6 +162,10 @@ KILLS ?= 1000
 kills: all crash ## KILLS (1000) ends by SIGKILL and a fifth as many by SIGSEGV; what is read back
 	B='$(abspath $(B))' KILLS=$(KILLS) sh tests/crash/kills.sh
 
+failures: all sim crash ## each system call of the library's fails, the first ones, the last, all
+	set -e; export B='$(abspath $(B))' FAILURES=all; for p in threads demo_qlora victim; do \
+	    echo "failures in $$p"; PROGRAM=$$p python3 tests/crash/20-failures.py | grep -v '^ok'; done
+
 fresh-check: ## README's two commands in a bare Debian 12 (needs root, debootstrap, network)
 	sh tests/e2e/chroot.sh
 
@@ -218,7 +222,7 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all sim sim-timeline demo unit tests test gpu-test bench python-exits kills fresh-check \
+.PHONY: all sim sim-timeline demo unit tests test gpu-test bench python-exits kills failures fresh-check \
         fuzz-build fuzz lint \
         install clean help FORCE
 

@@ -170,7 +170,8 @@ int gw_ring_create(const char *dump_path, const struct gwt_file_header *file, ch
 void gw_ring_unlink(void);
 void gw_ring_forget(void); /* in a forked child */
 int gw_ring_thread(struct gw_thread *t);
-bool gw_ring_full(void); /* it would find no slot: not worth asking at every call */
+void gw_ring_no_room(int error); /* said once; threads may ask again a few times */
+bool gw_ring_full(void);         /* it would find no slot: not worth asking at every call */
 void gw_ring_thread_close(struct gw_thread *t);
 void gw_ring_thread_named(struct gwt_slot *slot, const char *name);
 struct gwt_slot *gw_ring_slot(unsigned index);
