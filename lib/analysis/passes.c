@@ -2,7 +2,6 @@
 #include "pipe.h"
 
 #include <errno.h>
-#include <math.h>
 
 struct pass {
     struct gwa_tally *t;
@@ -59,16 +58,32 @@ int gwa_pass_count(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
 
 /* ---- the last: in steps ------------------------------------------------------------------ */
 
+static int count_in_step(struct gwa_tally *t, const struct gwt_event *e, uint32_t step)
+{
+    unsigned kind = gwa_steps_list(t->steps)[step].kind;
+    if (kind != GWA_STEP_STEADY && kind != GWA_STEP_UNUSUAL)
+        return 0;
+    return gwa_step_calls_event(t->step_calls, e, kind == GWA_STEP_STEADY);
+}
+
 static int place_in_steps(void *arg, struct gwa_batch *b)
 {
     struct pass *p = arg;
-    bool any = gwa_steps_count(p->t->steps) > 0;
+    struct gwa_tally *t = p->t;
+    bool any = gwa_steps_count(t->steps) > 0;
     int rc = 0;
     for (size_t i = 0; i < b->count && !rc; i++) {
         const struct gwt_event *e = &b->events[i];
-        b->places[i] = (struct gwa_place){.step = UINT32_MAX};
+        struct gwa_place *place = &b->places[i];
+        *place = (struct gwa_place){.step = UINT32_MAX};
         if (any && gwa_ranges_hold(&p->ranges, e->t0_ns))
-            rc = gwa_steps_place(p->t->steps, e, &b->places[i]);
+            rc = gwa_steps_place(t->steps, e, place);
+        if (!rc && place->step != UINT32_MAX)
+            rc = count_in_step(t, e, place->step);
+        if (!rc)
+            rc = gwa_memory_event(t->memory, e, place);
+        if (!rc && t->windowed)
+            rc = gwa_idle_event(t->idle, e);
     }
     return rc;
 }
@@ -87,13 +102,22 @@ static void found_idle(void *arg, unsigned device, const struct gwa_idle_time *i
         p->out_of_memory = true;
         return;
     }
-    n->at = p->at;
-    n->what = GWA_NOTE_IDLE;
-    n->device = (uint8_t)device;
-    n->idle = *idle;
-    n->ended = idle->next != NULL;
-    if (n->ended)
-        n->next = *idle->next;
+    *n = (struct gwa_note){.at = p->at,
+                           .what = GWA_NOTE_IDLE,
+                           .device = (uint8_t)device,
+                           .start = idle->start,
+                           .end = idle->end,
+                           .thread = idle->thread,
+                           .returned = idle->returned,
+                           .ended = idle->next != NULL};
+    if (!n->ended)
+        return;
+    n->next_lower = idle->next->lower;
+    n->next_entry = idle->next->entry;
+    n->next_call_ns = idle->next->call_ns;
+    n->next_thread = idle->next->thread;
+    n->next_step = idle->next->step;
+    n->next_phase = idle->next->phase;
 }
 
 /* So often, in case that what the attribution holds, until the sweep has passed it, is much. */
@@ -110,16 +134,14 @@ static int settle(struct pass *p, struct gwa_batch *b)
             continue;
         if (!(n = gwa_note(b)))
             return -ENOMEM;
-        n->at = 0;
-        n->what = GWA_NOTE_PASSED;
-        n->device = (uint8_t)i;
-        n->reach = gwa_sweep_reach(&d->sweep);
-        n->settled = gwa_timeline_settled(timeline);
+        *n = (struct gwa_note){.what = GWA_NOTE_PASSED,
+                               .device = (uint8_t)i,
+                               .start = gwa_sweep_reach(&d->sweep),
+                               .end = gwa_timeline_settled(timeline)};
     }
     if (!(n = gwa_note(b)))
         return -ENOMEM;
-    n->at = 0;
-    n->what = GWA_NOTE_TRIM;
+    *n = (struct gwa_note){.what = GWA_NOTE_TRIM};
     return 0;
 }
 
@@ -144,28 +166,32 @@ static int place_in_time(void *arg, struct gwa_batch *b)
 
 /* ---- and why ----------------------------------------------------------------------------- */
 
-static void read_note(struct gwa_attribution *a, struct gwa_note *n)
+static void read_idle(struct gwa_attribution *a, const struct gwa_note *n)
 {
-    if (n->what == GWA_NOTE_IDLE) {
-        n->idle.next = n->ended ? &n->next : NULL;
-        gwa_attribution_gap(a, n->device, &n->idle);
-    } else if (!gwa_attribution_full(a)) {
-        return;
-    } else if (n->what == GWA_NOTE_PASSED) {
-        gwa_attribution_passed(a, n->device, n->reach, n->settled);
-    } else {
-        gwa_attribution_trim(a);
-    }
+    struct gwa_piece next = {.lower = n->next_lower,
+                             .entry = n->next_entry,
+                             .call_ns = n->next_call_ns,
+                             .thread = n->next_thread,
+                             .step = n->next_step,
+                             .phase = n->next_phase};
+    struct gwa_idle_time idle = {.start = n->start,
+                                 .end = n->end,
+                                 .next = n->ended ? &next : NULL,
+                                 .thread = n->thread,
+                                 .returned = n->returned};
+    gwa_attribution_gap(a, n->device, &idle);
 }
 
-static int count_in_step(struct gwa_tally *t, const struct gwt_event *e,
-                         const struct gwa_place *place, double ns)
+static void read_note(struct gwa_attribution *a, const struct gwa_note *n)
 {
-    unsigned kind = gwa_steps_list(t->steps)[place->step].kind;
-    gwa_steps_took(t->steps, e, place, ns);
-    if (kind != GWA_STEP_STEADY && kind != GWA_STEP_UNUSUAL)
-        return 0;
-    return gwa_step_calls_event(t->step_calls, e, kind == GWA_STEP_STEADY);
+    if (n->what == GWA_NOTE_IDLE)
+        read_idle(a, n);
+    else if (!gwa_attribution_full(a))
+        return;
+    else if (n->what == GWA_NOTE_PASSED)
+        gwa_attribution_passed(a, n->device, n->start, n->end);
+    else
+        gwa_attribution_trim(a);
 }
 
 static int explain(void *arg, struct gwa_batch *b)
@@ -174,19 +200,13 @@ static int explain(void *arg, struct gwa_batch *b)
     struct gwa_tally *t = p->t;
     size_t note = 0;
     int rc = 0;
-    for (size_t i = 0; i < b->count && !rc; i++) {
-        const struct gwt_event *e = &b->events[i];
+    for (size_t i = 0; i < b->count && !rc && t->attribution; i++) {
         const struct gwa_place *place = &b->places[i];
         for (; note < b->notes_count && b->notes[note].at <= i; note++)
             read_note(t->attribution, &b->notes[note]);
         if (place->step != UINT32_MAX)
-            rc = count_in_step(t, e, place, t->timeline ? b->ns[i] : NAN);
-        if (!rc && t->attribution)
-            rc = gwa_attribution_event(t->attribution, e, place);
-        if (!rc)
-            rc = gwa_memory_event(t->memory, e, place);
-        if (!rc && t->windowed)
-            rc = gwa_idle_event(t->idle, e);
+            gwa_steps_took(t->steps, &b->events[i], place, b->ns[i]);
+        rc = gwa_attribution_event(t->attribution, &b->events[i], place);
     }
     return rc ? rc : count_events(p, b);
 }
@@ -194,7 +214,7 @@ static int explain(void *arg, struct gwa_batch *b)
 int gwa_pass_place(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
 {
     static gwa_stage *const timed[] = {place_in_steps, place_in_time, explain};
-    static gwa_stage *const untimed[] = {place_in_steps, explain};
+    static gwa_stage *const untimed[] = {place_in_steps, explain}; /* explains nothing: ticks */
     struct pass p = {.t = t, .tick = tick, .tick_arg = tick_arg, .ranges = t->ranges};
     if (!t->timeline)
         return gwa_pipe(t->trace, untimed, 2, &p);

@@ -16,15 +16,19 @@ enum gwa_note_what {
     GWA_NOTE_TRIM,   /* that was all devices */
 };
 
-/* What the timeline says to the attribution, before event `at` of the batch. */
+/* What the timeline says to the attribution, before event `at` of the batch: struct gwa_idle_time,
+ * with of what ended it no more than the attribution asks for. */
 struct gwa_note {
+    int64_t start, end; /* PASSED: the sweep's reach, and what was settled */
+    int64_t returned;
+    int64_t next_lower, next_entry;
+    uint32_t next_call_ns, next_thread, next_step;
+    uint32_t thread;
     uint32_t at;
     uint8_t what; /* enum gwa_note_what */
     uint8_t device;
-    bool ended; /* IDLE: `next` ended it */
-    struct gwa_idle_time idle;
-    struct gwa_piece next;
-    int64_t reach, settled; /* PASSED */
+    uint8_t next_phase;
+    bool ended; /* by something */
 };
 
 struct gwa_batch {

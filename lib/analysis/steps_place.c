@@ -15,11 +15,17 @@ struct seen {
     uint32_t hash;
 };
 
+/* The last launches of one kind, and the hash of them in order. */
+struct last {
+    uint64_t ring[GRAM]; /* signatures, mixed; 0 where there were not so many */
+    uint64_t hash;
+    uint32_t count;
+};
+
 struct gwa_recompute {
     struct seen slots[SEEN_SLOTS];
     uint32_t step, used;
-    uint32_t forward[GRAM], backward[GRAM]; /* the last launches, rings */
-    uint32_t forward_count, backward_count;
+    struct last forward, backward;
     unsigned waiting;     /* launches that were not counted yet */
     uint32_t run, others; /* launches of the segment; others since */
 };
@@ -37,12 +43,25 @@ void gwa_steps_place_free(struct gwa_steps *s)
     free(s->lengths);
 }
 
-static uint32_t gram(const uint32_t *ring, uint32_t count)
+#define POLY_GRAM (GWA_POLY * GWA_POLY * GWA_POLY * GWA_POLY)
+_Static_assert(GRAM == 4, "POLY_GRAM takes out what is GRAM old");
+
+static void push(struct last *l, uint32_t signature)
 {
-    uint64_t h = 0;
-    for (unsigned i = 0; i < GRAM; i++)
-        h = gwa_poly_add(h, ring[(count - GRAM + i) % GRAM]);
-    return (uint32_t)gwa_mix(h);
+    uint64_t *oldest = &l->ring[l->count++ % GRAM], mixed = gwa_mix((uint64_t)signature + 1);
+    l->hash = l->hash * GWA_POLY + mixed - *oldest * POLY_GRAM;
+    *oldest = mixed;
+}
+
+static void forget(struct last *l)
+{
+    if (l->count)
+        *l = (struct last){0};
+}
+
+static uint32_t gram(const struct last *l)
+{
+    return (uint32_t)gwa_mix(l->hash);
 }
 
 static struct seen *slot_of(struct gwa_recompute *r, uint32_t hash)
@@ -56,16 +75,19 @@ static struct seen *slot_of(struct gwa_recompute *r, uint32_t hash)
 static void new_step(struct gwa_recompute *r, uint32_t step)
 {
     r->step = step;
-    r->used = r->forward_count = r->backward_count = r->waiting = r->run = r->others = 0;
+    r->used = r->waiting = r->run = r->others = 0;
+    forget(&r->forward);
+    forget(&r->backward);
 }
 
 static void forward_launch(struct gwa_recompute *r, uint32_t signature)
 {
-    r->forward[r->forward_count++ % GRAM] = signature;
-    r->backward_count = r->waiting = r->run = 0;
-    if (r->forward_count < GRAM || r->used >= SEEN_SLOTS / 2)
+    push(&r->forward, signature);
+    forget(&r->backward);
+    r->waiting = r->run = 0;
+    if (r->forward.count < GRAM || r->used >= SEEN_SLOTS / 2)
         return;
-    uint32_t hash = gram(r->forward, r->forward_count);
+    uint32_t hash = gram(&r->forward);
     struct seen *slot = slot_of(r, hash);
     r->used += slot->step != r->step + 1;
     *slot = (struct seen){.step = r->step + 1, .hash = hash};
@@ -75,10 +97,10 @@ static void forward_launch(struct gwa_recompute *r, uint32_t signature)
 static uint8_t backward_launch(struct gwa_recompute *r, uint32_t signature,
                                struct gwa_step_row *row)
 {
-    r->backward[r->backward_count++ % GRAM] = signature;
+    push(&r->backward, signature);
     bool repeats = false;
-    if (r->backward_count >= GRAM) {
-        uint32_t hash = gram(r->backward, r->backward_count);
+    if (r->backward.count >= GRAM) {
+        uint32_t hash = gram(&r->backward);
         repeats = slot_of(r, hash)->step == r->step + 1;
     }
     if (!repeats) {
