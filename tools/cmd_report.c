@@ -1,7 +1,7 @@
 /* gpuwait report: what the recording says. */
 #include "commands.h"
-#include "load.h"
-#include "render.h"
+#include "load_job.h"
+#include "render_job.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -9,7 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_JSON, OPT_RANGE, OPT_STEPS, OPT_STEP_RANGE, OPT_STEP_KERNEL, OPT_PROCESS, OPT_ALL };
+enum {
+    OPT_JSON,
+    OPT_RANGE,
+    OPT_STEPS,
+    OPT_STEP_RANGE,
+    OPT_STEP_KERNEL,
+    OPT_PROCESS,
+    OPT_SUMMARIES,
+    OPT_ALL
+};
 static const struct option_row options[] = {
     [OPT_JSON] = {0, "json", NULL, "one JSON object with all figures, never cut"},
     [OPT_RANGE] = {'r', "range", "NAME", "only what lies in NVTX ranges of this name"},
@@ -20,14 +29,18 @@ static const struct option_row options[] = {
     [OPT_STEP_KERNEL] = {0, "step-kernel", "TEXT",
                          "a step begins with each kernel whose name holds this text"},
     [OPT_PROCESS] = {'p', "process", "PID", "only this process, by process id or by rank"},
+    [OPT_SUMMARIES] = {0, "summaries", NULL, "of a job of many ranks, one line of JSON for each"},
     [OPT_ALL] = {'a', "all", NULL, "every row and every name in full"},
     {0}};
 
 struct report {
     struct page page;
     struct gwa_options options;
-    json_t *json;            /* array of processes; NULL: text */
-    struct render_main main; /* the process whose verdict is that of all */
+    json_t *json;                      /* array of processes; NULL: text */
+    struct render_main main;           /* the process whose verdict is that of all */
+    const struct load_source *sources; /* of a job */
+    json_t **ranks;                    /* of a job: each one's element */
+    bool job, summaries;
     size_t shown;
     char *no_range; /* said only where no process has the range */
 };
@@ -81,6 +94,62 @@ static int one(struct gwt_trace *trace, const char *path, void *arg)
     return 0;
 }
 
+/* ---- ranks of one job ------------------------------------------------------------------- */
+
+static void rank(size_t index, const struct gwa_process *p, void *arg)
+{
+    struct report *r = arg;
+    warn(r->sources[index].path, p);
+    if (r->json)
+        r->ranks[index] = render_json(p);
+    else if (!r->job)
+        render_report(&r->page, p, r->options.range);
+    r->shown++;
+}
+
+static int print_job(struct report *r, const struct load_job *l, const struct gwa_job_result *job)
+{
+    if (r->summaries)
+        return render_job_lines(job, stdout) ? TOOL_USAGE : finish_output(TOOL_FINE);
+    if (!r->json) {
+        if (r->job)
+            render_job(&r->page, job);
+        return finish_output(TOOL_FINE);
+    }
+    for (size_t i = 0; i < l->count; i++)
+        if (r->ranks[i])
+            json_array_append_new(r->json, r->ranks[i]);
+    json_t *root = r->job ? render_job_report(r->json, job)
+                          : render_json_report(r->json, &(struct render_main){.any = true});
+    r->json = NULL;
+    return render_json_print(root);
+}
+
+/* number: the one that is asked for; -1: all. */
+static int report_job(struct report *r, struct load_source *sources, size_t count, long number)
+{
+    const struct gwa_job_result *job;
+    struct load_job l = {.sources = sources,
+                         .count = count,
+                         .number = number,
+                         .options = r->options,
+                         .each = rank,
+                         .arg = r};
+    r->job = number < 0;
+    r->sources = sources;
+    r->ranks = xalloc(count * sizeof(*r->ranks));
+    memset(r->ranks, 0, count * sizeof(*r->ranks));
+    json_object_seed(0); /* before there are threads */
+    int code = load_job(&l, &job);
+    if (code == TOOL_FINE)
+        code = print_job(r, &l, job);
+    load_job_free(&l);
+    free(r->ranks);
+    return code;
+}
+
+/* ---- command line ------------------------------------------------------------------------ */
+
 /* "A:B", either of which may be left out, or "all". post: false after a message. */
 static bool parse_steps(const char *text, struct gwa_options *o)
 {
@@ -103,6 +172,31 @@ static bool parse_steps(const char *text, struct gwa_options *o)
     o->step_from = (uint32_t)from;
     o->step_to = (uint32_t)to;
     return true;
+}
+
+/* post: exit code. JSON of a job has been printed then, and r->json is NULL. */
+static int report(struct report *r, const char *path, const char *process)
+{
+    struct load_source *sources;
+    size_t count;
+    long number;
+    if (!load_number(process, &number))
+        return TOOL_USAGE;
+    int code = load_list(path, &sources, &count);
+    if (code)
+        return code;
+    bool any = number < 0;
+    for (size_t i = 0; i < count && !any; i++)
+        any = load_chosen(sources, count, i, number);
+    if (any && load_is_job(sources, count))
+        code = report_job(r, sources, count, number);
+    else if (r->summaries) {
+        say("report: --summaries is for a job of several ranks, which %s is not", path);
+        code = TOOL_USAGE;
+    } else
+        code = load_traces(path, process, one, r, NULL);
+    load_list_free(sources, count);
+    return code;
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -131,6 +225,9 @@ static int run(const struct command *self, int argc, char **argv)
         case OPT_PROCESS:
             process = optarg;
             break;
+        case OPT_SUMMARIES:
+            r.summaries = true;
+            break;
         case OPT_ALL:
             all = true;
             break;
@@ -150,11 +247,11 @@ static int run(const struct command *self, int argc, char **argv)
     }
     r.page = page_stdout(all);
     r.json = json ? json_array() : NULL;
-    int code = load_traces(optind < argc ? argv[optind] : LOAD_DEFAULT, process, one, &r, NULL);
+    int code = report(&r, optind < argc ? argv[optind] : LOAD_DEFAULT, process);
     if (!r.shown && r.no_range)
         say("%s", r.no_range);
     free(r.no_range);
-    if (json && code == TOOL_FINE)
+    if (r.json && code == TOOL_FINE)
         return render_json_print(render_json_report(r.json, &r.main));
     json_decref(r.json);
     return finish_output(code);

@@ -10,53 +10,46 @@
 #include <time.h>
 #include <unistd.h>
 
-struct source {
-    const char *path;
-    uint32_t pid;
-    int rank;
-    int error; /* of opening it */
-};
-
 static int by_rank(const void *a, const void *b)
 {
-    const struct source *x = a, *y = b;
+    const struct load_source *x = a, *y = b;
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
     return strcmp(x->path, y->path);
 }
 
-static void open_failed(struct source *s, int rc, const struct gwt_error *error)
+static void open_failed(struct load_source *s, int rc, const struct gwt_error *error)
 {
     s->error = rc;
     if (rc != -ENODATA)
         say("%s", error->text);
 }
 
-static struct source look_at(const char *path)
+/* Ids are given in order. */
+static uint64_t identity_of(const struct gwt_trace *trace)
 {
-    struct source s = {.path = path, .rank = -1};
+    const struct gwt_def_comm *c;
+    for (uint32_t id = 1; (c = gwt_comm(trace, id)); id++)
+        if (c->identity)
+            return c->identity;
+    return 0;
+}
+
+static void look_at(struct load_source *s)
+{
     struct gwt_error error = {""};
     struct gwa_identity who;
     struct gwt_trace *trace;
-    int rc = gwt_open(path, &trace, &error);
+    int rc = gwt_open(s->path, &trace, &error);
     if (rc) {
-        open_failed(&s, rc, &error);
-        return s;
+        open_failed(s, rc, &error);
+        return;
     }
     gwa_identify(trace, &who);
-    s.pid = who.pid;
-    s.rank = who.rank;
+    s->pid = who.pid;
+    s->rank = who.rank;
+    s->identity = identity_of(trace);
     gwt_close(trace);
-    return s;
-}
-
-/* Which of the sources `process` means: its number is a pid first, else a rank. */
-static bool chosen(const struct source *list, size_t count, const struct source *s, long number)
-{
-    bool is_pid = false;
-    for (size_t i = 0; i < count; i++)
-        is_pid |= !list[i].error && list[i].pid == (uint32_t)number;
-    return is_pid ? s->pid == (uint32_t)number : s->rank == number;
 }
 
 static int nothing(const char *path)
@@ -67,17 +60,35 @@ static int nothing(const char *path)
     return TOOL_NOTHING;
 }
 
-int load_traces(const char *path, const char *process, load_each each, void *arg, size_t *unread)
+bool load_number(const char *process, long *number)
+{
+    char *end = NULL;
+    *number = process ? strtol(process, &end, 10) : -1;
+    if (!process || (*process && !*end && *number >= 0))
+        return true;
+    say("--process takes a process id or a rank, not \"%s\"", process);
+    return false;
+}
+
+bool load_chosen(const struct load_source *list, size_t count, size_t index, long number)
+{
+    const struct load_source *s = &list[index];
+    bool is_pid = false;
+    if (number < 0)
+        return true;
+    for (size_t i = 0; i < count; i++)
+        is_pid |= !list[i].error && list[i].pid == (uint32_t)number;
+    return is_pid ? s->pid == (uint32_t)number : s->rank == number;
+}
+
+/* look: at what is in them too. */
+static int list_sources(const char *path, bool look, struct load_source **out, size_t *count)
 {
     struct gwt_error error = {""};
-    char **list, *end = NULL;
-    size_t count = 0, done = 0, failed = 0, empty = 0;
-    long number = process ? strtol(process, &end, 10) : -1;
-    if (process && (!*process || *end || number < 0)) {
-        say("--process takes a process id or a rank, not \"%s\"", process);
-        return TOOL_USAGE;
-    }
+    char **list;
     int rc = gwt_list(path, &list, &error);
+    *out = NULL;
+    *count = 0;
     if (rc == -ENODATA)
         return nothing(path);
     if (rc == -ENOENT) {
@@ -88,17 +99,46 @@ int load_traces(const char *path, const char *process, load_each each, void *arg
         say("%s", error.text);
         return TOOL_USAGE;
     }
-    while (list[count])
-        count++;
-    struct source *sources = xalloc(count * sizeof(*sources));
-    for (size_t i = 0; i < count; i++)
-        sources[i] = count > 1 || process ? look_at(list[i]) : (struct source){.path = list[i]};
-    qsort(sources, count, sizeof(*sources), by_rank);
+    while (list[*count])
+        ++*count;
+    *out = xalloc(*count * sizeof(**out));
+    for (size_t i = 0; i < *count; i++) {
+        (*out)[i] = (struct load_source){.path = xstrdup(list[i]), .rank = -1};
+        if (look || *count > 1)
+            look_at(&(*out)[i]);
+    }
+    gwt_list_free(list);
+    qsort(*out, *count, sizeof(**out), by_rank);
+    return TOOL_FINE;
+}
 
+int load_list(const char *path, struct load_source **list, size_t *count)
+{
+    return list_sources(path, false, list, count);
+}
+
+void load_list_free(struct load_source *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(list[i].path);
+    free(list);
+}
+
+int load_traces(const char *path, const char *process, load_each each, void *arg, size_t *unread)
+{
+    struct gwt_error error = {""};
+    struct load_source *sources;
+    size_t count, done = 0, failed = 0, empty = 0;
+    long number;
+    if (!load_number(process, &number))
+        return TOOL_USAGE;
+    int rc = list_sources(path, process != NULL, &sources, &count);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < count; i++) {
-        struct source *s = &sources[i];
+        struct load_source *s = &sources[i];
         struct gwt_trace *trace;
-        if (process && !chosen(sources, count, s, number))
+        if (!load_chosen(sources, count, i, number))
             continue;
         if (!s->error && (rc = gwt_open(s->path, &trace, &error)))
             open_failed(s, rc, &error);
@@ -115,8 +155,7 @@ int load_traces(const char *path, const char *process, load_each each, void *arg
         else
             done++;
     }
-    free(sources);
-    gwt_list_free(list);
+    load_list_free(sources, count);
     if (unread)
         *unread = failed;
     if (done)

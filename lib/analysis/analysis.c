@@ -87,7 +87,28 @@ static int cut(const struct gwa_ranges *ranges, struct gwa_interval span, struct
     return 0;
 }
 
-static int choose_window(struct gwa_tally *t, const struct gwa_options *o, struct gwt_error *error)
+/* post: what of the ranges lies in the list. */
+static int cut_to_list(struct gwa_ranges *ranges, const struct gwa_interval *list, size_t count)
+{
+    struct gwa_ranges out = {.list = calloc(ranges->count + count + 1, sizeof(*out.list)),
+                             .room = ranges->count + count + 1};
+    if (!out.list)
+        return -ENOMEM;
+    for (size_t a = 0, b = 0; a < ranges->count && b < count;) {
+        const struct gwa_interval *x = &ranges->list[a], *y = &list[b];
+        struct gwa_interval both = {x->from > y->from ? x->from : y->from,
+                                    x->to < y->to ? x->to : y->to};
+        if (both.from < both.to)
+            out.list[out.count++] = both;
+        x->to < y->to ? a++ : b++;
+    }
+    gwa_ranges_free(ranges);
+    *ranges = out;
+    return 0;
+}
+
+static int choose_window(struct gwa_tally *t, const struct gwa_options *o,
+                         struct gwa_interval *steps, struct gwt_error *error)
 {
     struct gwa_interval span = {INT64_MIN, INT64_MAX};
     if (o->step_from || o->step_to) {
@@ -100,31 +121,37 @@ static int choose_window(struct gwa_tally *t, const struct gwa_options *o, struc
     } else if (!o->whole) {
         t->windowed = gwa_steps_steady(t->steps, &span.from, &span.to);
     }
+    *steps = span;
+    t->windowed |= o->within != NULL;
     if (!t->windowed && t->ranges.all) {
         t->window = t->ranges;
         return 0;
     }
-    return cut(&t->ranges, span, &t->window);
+    int rc = cut(&t->ranges, span, &t->window);
+    return rc || !o->within ? rc : cut_to_list(&t->window, o->within, o->within_count);
 }
 
 /* ---- placing in time and in steps ------------------------------------------------------ */
 
-static int new_timeline(struct gwa_tally *t, struct gwa_ranges *ranges,
+static int new_timeline(struct gwa_tally *t, struct gwa_ranges *ranges, const struct gwa_options *o,
                         const struct gwa_model *model)
 {
     gwa_timeline_free(t->timeline);
     t->timeline = gwa_timeline_new(t->trace, ranges, t->durations, model);
-    return t->timeline ? 0 : -ENOMEM;
+    if (!t->timeline)
+        return -ENOMEM;
+    gwa_timeline_comm(t->timeline, o->comm, o->comm_count);
+    return 0;
 }
 
 /* At most so many events tell what is not known before a run; then all are placed in time. */
 #define LEARN_EVENTS 300000u
 
-static int learn_model(struct gwa_tally *t, struct gwa_model *model)
+static int learn_model(struct gwa_tally *t, const struct gwa_options *o, struct gwa_model *model)
 {
     struct gwt_event e;
     uint64_t events = 0;
-    int rc = new_timeline(t, &t->ranges, model);
+    int rc = new_timeline(t, &t->ranges, o, model);
     gwt_rewind(t->trace);
     while (!rc && events++ < LEARN_EVENTS && gwt_next(t->trace, &e) > 0)
         rc = gwa_timeline_event(t->timeline, &e);
@@ -134,11 +161,13 @@ static int learn_model(struct gwa_tally *t, struct gwa_model *model)
 }
 
 /* After the first pass. */
-static int times(struct gwa_tally *t, struct progress *progress, struct gwt_error *error)
+static int times(struct gwa_tally *t, struct progress *progress, struct gwa_interval *steps,
+                 struct gwt_error *error)
 {
-    struct gwa_model model = {.start_ns = progress->options->start_us * 1e3};
-    bool sampled = !progress->options->counts_only && gwa_durations_samples(t->durations) > 0;
-    int rc = choose_window(t, progress->options, error);
+    const struct gwa_options *o = progress->options;
+    struct gwa_model model = {.start_ns = o->start_us * 1e3};
+    bool sampled = !o->counts_only && gwa_durations_samples(t->durations) > 0;
+    int rc = choose_window(t, o, steps, error);
     if (rc)
         return rc;
     if (t->windowed) {
@@ -146,7 +175,8 @@ static int times(struct gwa_tally *t, struct progress *progress, struct gwt_erro
         if (!(t->idle = gwa_idle_new(t->trace, &t->window)))
             return -ENOMEM;
     }
-    if (sampled && ((rc = learn_model(t, &model)) || (rc = new_timeline(t, &t->window, &model))))
+    if (sampled && ((rc = learn_model(t, o, &model)) ||
+                    (rc = new_timeline(t, &t->window, o, &model))))
         return rc;
     return gwa_pass_place(t, tick, progress);
 }
@@ -170,8 +200,11 @@ int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
         rc = -ENODATA;
         goto out;
     }
-    if ((rc = times(t, &progress, error)))
+    struct gwa_interval steps;
+    if ((rc = times(t, &progress, &steps, error)))
         goto out;
+    p->from = steps.from;
+    p->to = steps.to;
     gwa_identify(trace, &p->identity);
     p->coverage = gwt_coverage(trace);
     p->intervals = t->ranges.count;

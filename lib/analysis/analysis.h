@@ -325,6 +325,12 @@ struct gwa_small_work {
     struct gwa_share tiny_gemm;  /* matrix products on grids smaller than the number of SMs */
 };
 
+struct gwa_comm_use { /* of one operation of NCCL, where gwa_options.comm tells */
+    double busy_ms;
+    double exposed_ms;      /* while nothing computes */
+    double exposed_wait_ms; /* of that, until the last rank came */
+};
+
 struct gwa_device {
     int index; /* -1: not known on which device */
     const char *name;
@@ -355,6 +361,7 @@ struct gwa_device {
     size_t transfers_count;
     struct gwa_device_memory memory;
     struct gwa_small_work small;
+    struct gwa_comm_use comm[GWA_COMM_OPS];
 };
 
 /* What makes the recording, or the counts from it, incomplete: X(id, text), the text
@@ -490,6 +497,7 @@ struct gwa_process {
     struct gwa_quality quality;
     struct gwa_window window; /* of all devices together */
     size_t intervals;         /* of the range asked for; 0: none asked for */
+    int64_t from, to;         /* steps that times are of, of the trace's clock; else the extremes */
     struct gwa_launches launches;
     struct gwa_waits syncs;
     struct gwa_waits blocking_copies;

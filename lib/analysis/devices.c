@@ -423,6 +423,10 @@ static int finish_sampled(const struct gwa_tally *t, unsigned device,
     time->nvidia_smi_pct =
         sweep->cells.count ? 100.0 * (double)sweep->kernel_cells.count / (double)sweep->cells.count
                            : NAN;
+    for (unsigned i = 0; i < GWA_COMM_OPS; i++)
+        out->comm[i] = (struct gwa_comm_use){.busy_ms = timed->comm[i].busy_ns / 1e6,
+                                             .exposed_ms = timed->comm[i].exposed_ns / 1e6,
+                                             .exposed_wait_ms = timed->comm[i].waited_ns / 1e6};
     time->sampled_share_pct = timed->ns > 0 ? 100 * timed->own_ns / timed->ns : NAN;
     time->anchor_residual_pct = timed->anchors > 0 ? 100 * timed->residual_ns / wall : NAN;
     if (timed->launches) {

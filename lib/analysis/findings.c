@@ -22,6 +22,14 @@ static const struct rule rules[GWA_FINDING_IDS] = {
 #include "findings.def"
 };
 
+unsigned gwa_finding_rank(const char *id)
+{
+    for (unsigned i = 0; i < GWA_FINDING_IDS; i++)
+        if (!strcmp(rules[i].id, id))
+            return rules[i].rank;
+    return GWA_RANK_HINT;
+}
+
 /* ---- text ------------------------------------------------------------------------------ */
 
 void gwa_say(struct gwa_draft *d, struct gwa_text *t, const char *format, ...)

@@ -14,6 +14,7 @@ enum gwa_finding_id {
 
 /* In this order. DOUBT: an inconclusive recording in which nothing else can be trusted. */
 enum gwa_rank { GWA_RANK_RISK, GWA_RANK_DOUBT, GWA_RANK_GAIN, GWA_RANK_STATE, GWA_RANK_HINT };
+unsigned gwa_finding_rank(const char *id);
 enum gwa_effort { GWA_EFFORT_CHEAP, GWA_EFFORT_WORK };
 
 /* ---- thresholds -----------------------------------------------------------------------

@@ -14,7 +14,7 @@
  * by the two ranks and its number between them.
  *
  * Use: gwa_job_new(), gwa_job_scan() for each, gwa_job_join(), gwa_job_analyse() for each,
- * gwa_job_look() for each gwa_job_looks(), gwa_job_finish(). Those for different ranks may run
+ * gwa_job_look() for each of gwa_job_looks(), gwa_job_finish(). Those for different ranks may run
  * in several threads at once. Of each rank only the rows (bounded) and a summary are held.
  */
 #ifndef GWA_JOB_H
@@ -25,14 +25,13 @@
 /* Rows that are held, of all ranks together; a rank's further collectives are not compared. */
 #define GWA_JOB_ROWS 3000000u
 
-/* What of the window's wall time a rank spends on: X(id, key, text) */
+/* Why a rank is late: X(id, key, text) */
 #define GWA_LATE_CAUSES(X)                                                                         \
     X(HOST, host, "its host submits later")                                                        \
     X(GPU, gpu, "its kernels last longer")                                                         \
     X(WORK, work, "it runs more kernels")                                                          \
     X(COPIES, copies, "its copies last longer")                                                    \
-    X(LINK, link, "its part of the collectives ends later")                                        \
-    X(UNKNOWN, unknown, "for no reason that the calls show")
+    X(LINK, link, "its part of the collectives ends later")
 
 enum gwa_late_cause {
 #define X(id, key, text) GWA_LATE_##id,
@@ -42,10 +41,11 @@ enum gwa_late_cause {
 };
 
 /* A rank's summary; percentages of its window's wall time, all devices together. */
-struct gwa_rank {
+struct gwa_job_rank {
     int rank; /* -1: none in its environment */
     uint32_t pid;
-    char *host; /* NULL: unknown */
+    char *host;    /* NULL: unknown */
+    bool recorded; /* it has an event */
     double wall_s;
     double compute_pct, exposed_comm_pct, exposed_copy_pct, idle_pct; /* NaN: not sampled */
     double comm_wait_pct; /* of exposed_comm_pct, until the last rank had come; NaN: not matched */
@@ -69,6 +69,7 @@ struct gwa_job_op {
     double transfer_ms;                          /* from the last rank's arrival on */
     double wait_ms;                              /* before that */
     double busy_ms, exposed_ms, exposed_wait_ms; /* of its kernels; while nothing computes */
+    double hidden_pct;                           /* of busy_ms, beside computing; NaN */
     double bus_gb_per_s; /* what each link has to carry for it, by transfer time; NaN */
     double latency_us;   /* of a transfer, beside its bytes; NaN: not measured */
     uint64_t measured;   /* collectives whose end a blocking call showed */
@@ -78,7 +79,7 @@ struct gwa_job_op {
 struct gwa_job_late {
     size_t rank;       /* index */
     double caused_pct; /* of wall time, that each other rank waits for it, mean */
-    uint64_t times;    /* collectives that it came last to */
+    uint64_t times;    /* times that it was ready last for what others waited in */
     double share_pct;  /* of all that is waited for */
     uint8_t cause;     /* enum gwa_late_cause: most of it */
     double by_cause[GWA_LATE_CAUSE_COUNT]; /* of caused_pct */
@@ -92,7 +93,7 @@ struct gwa_job_late {
     double slower;        /* GPU: by this factor than the median rank, over the same kernels; NaN */
     char *kernel;         /* ... most of it in this one; NULL */
     double copy_gb_per_s, usual_gb_per_s; /* COPIES; NaN */
-    double link_us;                       /* LINK: later than the others, each time */
+    double link_us; /* by how much it sees collectives end later than its host's others; NaN */
 };
 
 struct gwa_job_host {
@@ -120,7 +121,7 @@ struct gwa_job_worst {
 };
 
 struct gwa_job_result {
-    struct gwa_rank *ranks;
+    struct gwa_job_rank *ranks;
     size_t ranks_count;
     struct gwa_job_host *hosts;
     size_t hosts_count;
@@ -137,7 +138,8 @@ struct gwa_job_result {
     size_t late_count;
     struct gwa_job_worst worst[GWA_JOB_WORST];
     size_t worst_count;
-    size_t speaks; /* index of the rank whose report speaks for those that are alike */
+    size_t speaks; /* index of the rank that the findings but those on communication are of */
+    double speaks_share_pct; /* of ranks, those that it speaks for: whose verdict is the same */
     struct gwa_finding *findings; /* the first is the job's verdict */
     size_t findings_count;
 };
@@ -161,10 +163,10 @@ int gwa_job_analyse(struct gwa_job *job, size_t index, struct gwt_trace *trace,
                     const struct gwa_options *options, struct gwa_process **out,
                     struct gwt_error *error);
 
-/* After all of those: which ranks need another look; `list` has room for as many as there are
- * ranks. post: how many. */
-size_t gwa_job_looks(struct gwa_job *job, size_t *list);
-int gwa_job_look(struct gwa_job *job, size_t index, struct gwt_trace *trace,
+/* After all of those: the looks that are left to be taken, and at which rank each. */
+size_t gwa_job_looks(struct gwa_job *job);
+size_t gwa_job_look_at(const struct gwa_job *job, size_t look);
+int gwa_job_look(struct gwa_job *job, size_t look, struct gwt_trace *trace,
                  const struct gwa_options *options, struct gwt_error *error);
 
 /* post: 0 and *out, which lives as long as the job, or -ENOMEM. */

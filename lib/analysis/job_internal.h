@@ -140,7 +140,8 @@ struct job_collective {
     uint32_t posts;  /* index of the first in job.posts ... */
     uint32_t count;  /* ... and how many */
     uint32_t posted; /* join: so many have come */
-    uint32_t late;   /* index of the rank that came last */
+    uint32_t late;   /* index of the rank that came last ... */
+    uint32_t blamed; /* ... and of the one that was ready last; job_late.c */
     uint8_t op;
     bool waited_for; /* something else waits for its end: it is not only passed by */
 };
@@ -158,19 +159,42 @@ struct job_shared { /* a communicator */
     struct job_transfer transfer[JOB_OP_COUNT];
 };
 
+struct job_findings {
+    struct gwa_finding *list;
+    size_t count;
+};
+
 struct job_rank {
     struct job_rows rows;
-    int64_t *starts;             /* by row, common clock: when its stream came to it */
-    struct gwa_comm_time *times; /* by row, own clock */
+    int64_t *starts; /* by row, common clock: when its stream came to it */
     size_t cursor;
     uint32_t host;
     bool known; /* it was scanned */
     bool analysed;
-    int64_t from, to; /* what its times are of, own clock */
-    struct gwa_rank out;
-    double link_ns; /* by how much its collectives end later than others'; NaN */
-    /* what it did in the time that is looked at, and where most of it */
-    struct job_look *look;
+    int64_t from, to; /* what its times are of, own clock; the extremes: all */
+    struct gwa_job_rank out;
+    struct gwa_comm_use comm[GWA_COMM_OPS];
+    struct job_findings findings;
+    struct gwa_kernel *kernels; /* by name: mean_us; of those that have one */
+    size_t kernels_count;
+    double copy_gb_per_s; /* from and to the host, by device time; NaN */
+    double link_ns; /* by how much it sees collectives end later than others of its host; NaN */
+    /* late: waiting that it caused, ns per other rank */
+    double caused, by_cause[GWA_LATE_CAUSE_COUNT];
+    uint64_t times;
+};
+
+/* A look at one rank in the time before the collectives to which `late` came last. */
+#define JOB_LOOKS 8
+struct job_look {
+    size_t late, rank;
+    double idle_ms[GWA_IDLE_CLASS_COUNT];
+    /* of each class, where most of it was; the strings are malloc'ed */
+    struct {
+        double ms;
+        char *python, *api, *after, *before;
+    } site[GWA_IDLE_CLASS_COUNT];
+    bool done;
 };
 
 struct gwa_job {
@@ -184,6 +208,9 @@ struct gwa_job {
     struct job_collective *collectives;
     size_t collectives_count;
     struct job_post *posts;
+    int64_t from, to; /* common clock: what all times are of */
+    struct job_look looks[JOB_LOOKS];
+    size_t looks_count;
     struct gwa_job_result result;
 };
 
@@ -209,7 +236,36 @@ double gwa_job_transfer_ns(const struct job_transfer *t, double bytes, double ca
 
 /* job_join.c: starts and ends, by what is known of transfers. */
 void gwa_job_run(struct gwa_job *job);
-/* pre: run. post: NEVER: its collective never came about. */
+/* pre: run. When the rank was ready for a row, had its stream been free. */
+int64_t gwa_job_row_ready(const struct gwa_job *job, size_t rank, uint32_t row);
+
+/* job_late.c. pre: all were analysed. post: from, to, and who caused how much waiting. 0 or
+ * -ENOMEM. */
+int gwa_job_blame(struct gwa_job *job);
+/* What `look` is at, own clock of its rank: malloc'ed, sorted, disjoint. */
+int gwa_job_look_windows(const struct gwa_job *job, const struct job_look *look,
+                         struct gwa_interval **out, size_t *count);
+/* Who stands out, most first: indices of ranks. post: how many, at most `most`. */
+size_t gwa_job_outliers(const struct gwa_job *job, size_t *list, size_t most);
+/* Wall time that shares are of, ns; NaN. */
+double gwa_job_wall_ns(const struct gwa_job *job);
+
+/* job_result.c. post: all of job->result but the findings. 0 or -ENOMEM. */
+int gwa_job_sum_up(struct gwa_job *job);
+void gwa_job_result_free(struct gwa_job *job);
+
+/* job_findings.c */
+int gwa_job_find(struct gwa_job *job);
+int gwa_job_keep_findings(const struct gwa_process *p, struct job_findings *out);
+void gwa_job_findings_free(struct job_findings *f);
+
+static inline bool job_inside(const struct gwa_job *job, const struct job_collective *c)
+{
+    return c->end != NEVER && c->last >= job->from && c->last < job->to &&
+           job->comms[c->comm].usable && c->count > 1;
+}
+
+/* job_join.c. pre: run. post: NEVER: its collective never came about. */
 int64_t gwa_job_row_end(const struct gwa_job *job, size_t rank, uint32_t row);
 
 #endif

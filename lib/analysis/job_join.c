@@ -84,18 +84,31 @@ static void post(struct gwa_job *job, struct job_collective *c, const struct job
         resolve(job, c);
 }
 
+/* post: false: not known yet. */
+static bool ready_at(const struct gwa_job *job, size_t rank, const struct job_row *row, int64_t *t)
+{
+    *t = job_common(job_clock_of(job, rank), row->host);
+    if (*t == NEVER)
+        *t = -((int64_t)1 << 61);
+    return raise_to(job, rank, row->on[0], (int64_t)row->after[0], t) &&
+           raise_to(job, rank, row->on[1], (int64_t)row->after[1], t);
+}
+
+int64_t gwa_job_row_ready(const struct gwa_job *job, size_t rank, uint32_t row)
+{
+    int64_t t;
+    return ready_at(job, rank, row_of(job, rank, row), &t) ? t : NEVER;
+}
+
 /* post: whether the rank's next row found its place. */
 static bool step(struct gwa_job *job, size_t rank)
 {
     struct job_rank *r = &job->ranks[rank];
     const struct job_row *row = &r->rows.list[r->cursor];
-    int64_t start = job_common(job_clock_of(job, rank), row->host);
-    if (start == NEVER)
-        start = -((int64_t)1 << 61);
-    if (!raise_to(job, rank, row->on[0], (int64_t)row->after[0], &start) ||
-        !raise_to(job, rank, row->on[1], (int64_t)row->after[1], &start))
+    int64_t ready, start;
+    if (!ready_at(job, rank, row, &ready))
         return false;
-    int64_t ready = start;
+    start = ready;
     if (!raise_to(job, rank, row->before, GAP_NS, &start))
         return false;
     r->starts[r->cursor] = start;

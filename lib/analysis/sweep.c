@@ -85,12 +85,18 @@ int64_t gwa_sweep_reach(const struct gwa_sweep *s)
     return t;
 }
 
-/* Copies under way while no kernel runs are exposed. */
-static void expose(struct gwa_sweep *s, int64_t from, int64_t to)
+/* What is under way while nothing runs that is named before it is exposed. */
+static void expose(struct gwa_sweep *s, unsigned activity, int64_t from, int64_t to)
 {
-    for (size_t i = 0; i < s->active_count; i++)
-        s->active[i].moved->exposed_ns +=
-            (double)((s->active[i].end < to ? s->active[i].end : to) - from);
+    for (size_t i = 0; i < s->active_count; i++) {
+        struct gwa_active *a = &s->active[i];
+        double ns = (double)((a->end < to ? a->end : to) - from);
+        if (a->activity != activity)
+            continue;
+        a->moved->exposed_ns += ns;
+        if (from < a->come)
+            a->moved->waited_ns += ns;
+    }
 }
 
 static void drop_ended(struct gwa_sweep *s, int64_t now)
@@ -197,8 +203,8 @@ static void book(struct gwa_sweep *s, struct gwa_sums *sums, unsigned running, i
         sums->hollow_in[s->phase[first]] += hollow;
         sums->band[band_of(pause)] += hollow;
     }
-    if (first == GWA_COPY && s->active_count)
-        expose(s, from, to);
+    if (first != GWA_COMPUTE && s->active_count)
+        expose(s, first, from, to);
 }
 
 /* post: s->now = to. next_piece: what starts at `to`; NULL: nothing, and no idle comes before.
@@ -222,9 +228,13 @@ static void advance(struct gwa_sweep *s, int64_t to, const struct gwa_piece *nex
         for (size_t i = 0; i < s->hollows_count; i++)
             if (s->hollows[i].end > s->now && s->hollows[i].end < next)
                 next = s->hollows[i].end;
-        for (size_t i = 0; i < s->active_count; i++)
-            if (s->active[i].end > s->now && s->active[i].end < next)
-                next = s->active[i].end;
+        for (size_t i = 0; i < s->active_count; i++) {
+            const struct gwa_active *a = &s->active[i];
+            if (a->end > s->now && a->end < next)
+                next = a->end;
+            if (a->activity == GWA_COMM && a->come > s->now && a->come < next)
+                next = a->come;
+        }
         if (!continues || s->has_pending) {
             if (s->open && s->window_end > s->now) {
                 if (s->window_end < next)
@@ -310,7 +320,8 @@ static void take(struct gwa_sweep *s, const struct gwa_piece *p)
     if (p->moved) {
         p->moved->busy_ns += (double)(p->end - p->start);
         if (s->active_count < GWA_ACTIVE && end > start)
-            s->active[s->active_count++] = (struct gwa_active){.end = end, .moved = p->moved};
+            s->active[s->active_count++] = (struct gwa_active){
+                .end = end, .come = p->come, .moved = p->moved, .activity = p->activity};
     }
 }
 

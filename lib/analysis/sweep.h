@@ -24,17 +24,19 @@ enum gwa_band { GWA_OVER_100US, GWA_10_TO_100US, GWA_UNDER_10US, GWA_BANDS };
 
 #define GWA_GAPS 10 /* that are kept */
 
-/* Time that copies of one kind took, in or out of a window. */
+/* Time that copies of one kind took, or one operation of NCCL, in or out of a window. */
 struct gwa_moved {
     double busy_ns;
-    double exposed_ns; /* while no kernel ran */
+    double exposed_ns; /* while no kernel ran; communication: while none but NCCL's */
+    double waited_ns;  /* communication: of that, until the last rank came */
 };
 
 struct gwa_piece { /* one operation */
     int64_t start, end;
     int64_t lower;           /* it cannot have started before, whatever its stream did */
     int64_t entry;           /* of the call that submitted it */
-    struct gwa_moved *moved; /* COPY: where its time is added; may be NULL */
+    struct gwa_moved *moved; /* COPY, COMM: where its time is added; may be NULL */
+    int64_t come;            /* COMM, with `moved`: when the last rank came */
     uint32_t interval;       /* of the range, if inside */
     uint8_t activity;        /* enum gwa_activity */
     bool inside;             /* submitted in the range */
@@ -108,9 +110,10 @@ struct gwa_cells { /* sixths of a second, as nvidia-smi samples them */
     uint64_t count;
 };
 
-struct gwa_active { /* a copy under way */
-    int64_t end;
+struct gwa_active { /* a copy under way, or communication */
+    int64_t end, come;
     struct gwa_moved *moved;
+    uint8_t activity;
 };
 #define GWA_ACTIVE 16
 

@@ -85,6 +85,12 @@ void gwa_timeline_listen(struct gwa_timeline *t, gwa_on_idle *on_idle, void *arg
     t->on_idle_arg = arg;
 }
 
+void gwa_timeline_comm(struct gwa_timeline *t, const struct gwa_comm_time *list, size_t count)
+{
+    t->comm = list;
+    t->comm_count = count;
+}
+
 void gwa_timeline_at(struct gwa_timeline *t, const struct gwa_place *place)
 {
     struct gwa_queue *q = t->placed ? &t->placed->queue : NULL;
@@ -185,23 +191,35 @@ static int count_ran(struct gwa_ran **rows, size_t *count, uint32_t id, double n
     return 0;
 }
 
+static const struct gwa_comm_time *told_of(struct gwa_timeline *t)
+{
+    const struct gwa_comm_time *c = t->comm_next < t->comm_count ? &t->comm[t->comm_next] : NULL;
+    t->comm_next++;
+    return c && c->end != INT64_MIN ? c : NULL;
+}
+
 static int launch(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
 {
     struct gwa_duration duration;
     bool comm = gwa_durations_is_comm(t->durations, e->arg);
     gwa_durations_of(t->durations, e, &s->context, &duration);
+    const struct gwa_comm_time *told = comm ? told_of(t) : NULL;
+    if (told)
+        duration = (struct gwa_duration){.ns = duration.ns, .own = true};
     struct placing how = {.arrival = e->t1_ns + (int64_t)t->model.start_ns,
                           .ns = duration.ns,
                           .activity = comm ? GWA_COMM : GWA_COMPUTE,
                           .adjoins = e->flags & GWT_F_PDL,
                           .timed = (uint8_t)GWT_F_SUB(e->flags),
-                          .at_return = t->launches_block};
+                          .at_return = t->launches_block,
+                          .moved = told ? &s->device->out.comm[told->op % GWA_COMM_OPS] : NULL,
+                          .comm = told};
     int rc = gwa_timeline_place(t, e, s, &how, &duration);
     struct gwa_timeline_device *out = &s->device->out;
     if (rc || !how.inside)
         return rc;
     out->kernels++;
-    return count_ran(&out->signatures, &out->signatures_count, e->arg, duration.ns);
+    return count_ran(&out->signatures, &out->signatures_count, e->arg, how.ns);
 }
 
 static int graph_launch(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)

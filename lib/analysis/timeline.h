@@ -10,11 +10,13 @@
  *
  * Not executions, hence not here: calls that failed or were captured.
  * Not modelled: launch queues that fill, contention between kernels, host functions' length,
- * migration of managed memory, NCCL kernels' length (a guess, stretched at blocking calls).
+ * migration of managed memory; NCCL kernels' length, unless told (else a guess, stretched at
+ * blocking calls).
  */
 #ifndef GWA_TIMELINE_H
 #define GWA_TIMELINE_H
 
+#include "analysis.h"
 #include "durations.h"
 #include "hist.h"
 #include "ranges.h"
@@ -61,6 +63,7 @@ struct gwa_timeline_device {
     double error2;               /* square of the standard error of `ns` */
     double anchors, residual_ns; /* blocking calls that waited; sum of what the model missed */
     double excess_ns;            /* of that, beyond what waking up explains */
+    struct gwa_moved comm[GWA_COMM_OPS]; /* NCCL's kernels whose end was told */
 };
 
 #define GWA_TIMELINE_DEVICES 256u
@@ -73,6 +76,8 @@ struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_
                                       const struct gwa_model *model);
 void gwa_timeline_free(struct gwa_timeline *t);
 
+/* Before the first event: how long NCCL's kernels last (analysis.h). */
+void gwa_timeline_comm(struct gwa_timeline *t, const struct gwa_comm_time *list, size_t count);
 /* Before the first event: who is told of idle time (sweep.h). */
 void gwa_timeline_listen(struct gwa_timeline *t, gwa_on_idle *on_idle, void *arg);
 /* Where the event belongs that was handed over last; until it is said, in no step. */

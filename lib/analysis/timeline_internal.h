@@ -94,6 +94,8 @@ struct gwa_timeline {
     struct stream *placed; /* holds the newest piece; NULL: where that belongs is said */
     gwa_on_idle *on_idle;
     void *on_idle_arg;
+    const struct gwa_comm_time *comm;
+    size_t comm_count, comm_next;
 };
 
 struct recorded *gwa_timeline_recorded(struct gwa_timeline *t, uint64_t handle);
@@ -128,6 +130,8 @@ struct placing {
     bool at_return; /* its call blocked: it ended at the return */
     uint8_t timed;  /* enum gwt_timed */
     bool inside;    /* out: submitted in the range */
+    /* an operation of NCCL, if that was told: its length is an outcome then */
+    const struct gwa_comm_time *comm;
 };
 
 /* timeline_place.c. post: 0 or -ENOMEM. */

@@ -155,9 +155,10 @@ static void restart(struct stream *s, int64_t start)
 }
 
 /* The latest of what it waits for decides, and what that rests on is what the end rests on. */
-static void behind(struct stream *s, const struct gwt_event *e, int64_t arrival, int64_t ns,
+static void behind(struct stream *s, const struct gwt_event *e, struct placing *how, int64_t ns,
                    struct spot *p)
 {
+    int64_t arrival = how->arrival;
     int64_t start = arrival > s->wait.at ? arrival : s->wait.at;
     p->lower = start;
     if (s->end.at != NEVER && s->end.at + p->gap > start) {
@@ -176,6 +177,12 @@ static void behind(struct stream *s, const struct gwt_event *e, int64_t arrival,
         start = e->t1_ns + GWA_LONGEST_NS;
     p->start = start;
     p->end = s->end.at = start + ns;
+    if (!how->comm)
+        return;
+    /* It ended when it did, whatever this rank's durations say. */
+    p->end = how->comm->end > start ? how->comm->end : start + 1;
+    s->end = (struct moment){.at = p->end};
+    how->ns = (double)(p->end - start);
 }
 
 static void count(struct device *d, const struct gwt_event *e, const struct placing *how,
@@ -187,9 +194,9 @@ static void count(struct device *d, const struct gwt_event *e, const struct plac
         d->out.met_idle += d->busy_until <= start && start <= how->arrival;
         gwa_hist_add(&d->out.queue, queued > 0 ? (uint64_t)queued : 0);
     }
-    d->out.ns += duration->ns;
+    d->out.ns += how->ns;
     if (duration->own)
-        d->out.own_ns += duration->ns;
+        d->out.own_ns += how->ns;
     d->spread2 += duration->spread * duration->spread;
     d->place += duration->place;
 }
@@ -209,7 +216,7 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     if (how->at_return)
         at_return(t, e, s, ns, &p);
     else
-        behind(s, e, how->arrival, ns, &p);
+        behind(s, e, how, ns, &p);
     double spread = fmin(duration->spread, GWA_LONGEST_NS);
     s->end.error += (float)(fmin(duration->error, GWA_LONGEST_NS) + beside_error(s, &p));
     s->end.variance += (float)(spread * spread);
@@ -236,6 +243,7 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     piece->phase = GWA_PHASE_OTHER;
     t->placed = s;
     piece->moved = how->inside ? how->moved : NULL;
+    piece->come = how->comm ? how->comm->come : 0;
     piece->interval = (uint32_t)t->ranges->hint;
     piece->activity = how->activity;
     piece->inside = how->inside;
