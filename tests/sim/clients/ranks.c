@@ -278,10 +278,11 @@ static pid_t start(char **argv, long r, const char *store)
 
 static int launch_ranks(char **argv)
 {
-    char store[] = "/tmp/gpuwait-ranks.XXXXXX";
+    const char *folder = getenv("TMPDIR");
+    char store[2048], path[sizeof store + 8];
     int failed = 0;
+    snprintf(store, sizeof store, "%s/gpuwait-ranks.XXXXXX", folder ? folder : "/tmp");
     CHECK(!mkdtemp(store));
-    char path[sizeof store + 8];
     snprintf(path, sizeof path, "%s/id", store);
     for (long r = 0; r < rank_count; r++)
         CHECK(start(argv, r, path) < 0);
