@@ -108,11 +108,12 @@ $(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(libs)
 	@mkdir -p $(@D)
 	$(link) $(LDLIBS) -lcmocka -o $@
 
-# Built as a user of the library would: the example, and what trims recordings to fixtures.
-$(B)/tests/unit/example $(B)/trim: LINKED = $(B)/libgpuwait-trace.a -lzstd
+# Built as a user of the library would: the example, and what makes recordings of recordings.
+fixture := $(patsubst tests/fixtures/%.c,$(B)/%,$(wildcard tests/fixtures/*.c))
+$(B)/tests/unit/example $(fixture): LINKED = $(B)/libgpuwait-trace.a -lzstd
 $(B)/tests/unit/example: $(B)/obj/tests/unit/example.o
-$(B)/trim: $(B)/obj/tests/fixtures/trim.o
-$(B)/tests/unit/example $(B)/trim: $(B)/libgpuwait-trace.a
+$(fixture): $(B)/%: $(B)/obj/tests/fixtures/%.o
+$(B)/tests/unit/example $(fixture): $(B)/libgpuwait-trace.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(CC) $(SAN) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(LINKED) -o $@
@@ -134,7 +135,7 @@ demo: all sim ## record a small training job and report it (simulated GPU where 
 
 unit: $(unit) $(patsubst tests/unit/%.c,$(B)/tests/unit/%, \
           $(wildcard tests/unit/example.c tests/unit/*_sample.c)) \
-      $(patsubst tests/fixtures/%.c,$(B)/%,$(wildcard tests/fixtures/trim.c))
+      $(fixture)
 tests: all sim noop crash unit
 
 test: tests ## all tests; T=WORD runs those whose name contains WORD
