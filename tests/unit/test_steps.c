@@ -587,6 +587,77 @@ static void a_long_step_is_waited_for(void **state)
     done(t, s);
 }
 
+/* A layer fetches its weights in three places; the embedding and the head fetch theirs. */
+static void offloaded_layer(struct gwt_trace *t)
+{
+    for (unsigned k = 0; k < 3; k++) {
+        fetch(t);
+        run(t, MAIN, K_LAYERS + k);
+        run(t, MAIN, K_B + k);
+    }
+}
+
+/* Weights that come from the host, layer by layer: the host takes part in each of them, but a
+ * step is what brings all. */
+static void layers_that_fetch_are_no_steps(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 20; i++) {
+        fetch(t);
+        run(t, MAIN, K_F);
+        for (unsigned k = 0; k < 12; k++)
+            offloaded_layer(t);
+        fetch(t);
+        run(t, MAIN, K_BIG);
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_in_range(out.all, 19, 20);
+    assert_near(out.launches.median, 2 + 12 * 6, 0);
+    assert_true(out.confidence >= 0.5);
+    done(t, s);
+}
+
+/* Each step fetches as often as such a layer, and every twelfth is looked at. */
+static void looking_now_and_then_makes_no_step(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 240; i++) {
+        offloaded_layer(t);
+        if (i % 12 == 11) {
+            run(t, MAIN, K_F);
+            item(t);
+        }
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_in_range(out.all, 239, 240);
+    assert_near(out.launches.median, 6, 0);
+    done(t, s);
+}
+
+/* No copy and no wait, but each turn repeats a part and no two turns differ, many times. */
+static void turns_that_hold_a_loop_are_believed(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 60; i++) {
+        run(t, MAIN, K_F);
+        for (unsigned k = 0; k < 8; k++) {
+            run(t, MAIN, K_LAYERS);
+            run(t, MAIN, K_B);
+        }
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_in_range(out.all, 59, 60);
+    assert_near(out.launches.median, 17, 0);
+    assert_true(out.confidence >= 0.5);
+    done(t, s);
+}
+
 /* Other work in the midst of a loop: the loop goes on after it. */
 static void an_interrupted_loop_goes_on(void **state)
 {
@@ -861,6 +932,9 @@ int main(void)
         cmocka_unit_test(ids_and_times_are_not_believed),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(the_longer_loop_counts),
+        cmocka_unit_test(layers_that_fetch_are_no_steps),
+        cmocka_unit_test(looking_now_and_then_makes_no_step),
+        cmocka_unit_test(turns_that_hold_a_loop_are_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
