@@ -108,11 +108,12 @@ $(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(libs)
 	@mkdir -p $(@D)
 	$(link) $(LDLIBS) -lcmocka -o $@
 
-# Built as a user of the library would: the example, and what trims recordings to fixtures.
-$(B)/tests/unit/example $(B)/trim: LINKED = $(B)/libgpuwait-trace.a -lzstd
+# Built as a user of the library would: the example, and what makes recordings of recordings.
+fixture := $(patsubst tests/fixtures/%.c,$(B)/%,$(wildcard tests/fixtures/*.c))
+$(B)/tests/unit/example $(fixture): LINKED = $(B)/libgpuwait-trace.a -lzstd
 $(B)/tests/unit/example: $(B)/obj/tests/unit/example.o
-$(B)/trim: $(B)/obj/tests/fixtures/trim.o
-$(B)/tests/unit/example $(B)/trim: $(B)/libgpuwait-trace.a
+$(fixture): $(B)/%: $(B)/obj/tests/fixtures/%.o
+$(B)/tests/unit/example $(fixture): $(B)/libgpuwait-trace.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(CC) $(SAN) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(LINKED) -o $@
@@ -126,6 +127,7 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(libs)
 sim: ## the simulated CUDA libraries and their clients
 -include tests/sim/sim.mk
 -include tests/bench/noop/noop.mk
+-include tests/crash/crash.mk
 
 # ---- running ----------------------------------------------------------------
 demo: all sim ## record a small training job and report it (simulated GPU where there is none)
@@ -133,8 +135,8 @@ demo: all sim ## record a small training job and report it (simulated GPU where 
 
 unit: $(unit) $(patsubst tests/unit/%.c,$(B)/tests/unit/%, \
           $(wildcard tests/unit/example.c tests/unit/*_sample.c)) \
-      $(patsubst tests/fixtures/%.c,$(B)/%,$(wildcard tests/fixtures/trim.c))
-tests: all sim noop unit
+      $(fixture)
+tests: all sim noop crash unit
 
 test: tests ## all tests; T=WORD runs those whose name contains WORD
 	B='$(B)' sh tests/run.sh $(T)
@@ -149,14 +151,21 @@ gpu-test: all ## the tests that need a GPU and PyTorch
 	B='$(abspath $(B))' GPUWAIT='$(abspath $(B))/gpuwait' \
 	    LIBGPUWAIT='$(abspath $(preload))' sh tests/gpu/run_all.sh
 
-bench: all sim $(bench) ## costs: nanoseconds per call, bytes per event
+bench: all sim noop $(bench) ## costs: a call, an event, a report; T=WORD runs those with WORD in their name
 	B='$(abspath $(B))' GPUWAIT='$(abspath $(B))/gpuwait' LIBGPUWAIT='$(abspath $(preload))' \
-	    sh -c 'if [ -f tests/bench/run.sh ]; then sh tests/bench/run.sh; else \
-	           for b in $(bench); do echo "== $$b"; "$$b" || exit 1; done; fi'
+	    sh tests/bench/run.sh $(T)
 
 EXITS ?= 200
 python-exits: all sim ## EXITS (200) ends of Python while stacks are taken; PYTHON=python3.13 ...
 	B='$(abspath $(B))' EXITS=$(EXITS) python3 tests/e2e/28-python-exits.py
+
+KILLS ?= 1000
+kills: all crash ## KILLS (1000) ends by SIGKILL and a fifth as many by SIGSEGV; what is read back
+	B='$(abspath $(B))' KILLS=$(KILLS) sh tests/crash/kills.sh
+
+failures: all sim crash ## each system call of the library's fails, the first ones, the last, all
+	set -e; export B='$(abspath $(B))' FAILURES=all; for p in threads demo_qlora victim; do \
+	    echo "failures in $$p"; PROGRAM=$$p python3 tests/crash/20-failures.py | grep -v '^ok'; done
 
 fresh-check: ## README's two commands in a bare Debian 12 (needs root, debootstrap, network)
 	sh tests/e2e/chroot.sh
@@ -214,7 +223,7 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all sim sim-timeline demo unit tests test gpu-test bench python-exits fresh-check \
+.PHONY: all sim sim-timeline demo unit tests test gpu-test bench python-exits kills failures fresh-check \
         fuzz-build fuzz lint \
         install clean help FORCE
 

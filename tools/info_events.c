@@ -107,6 +107,8 @@ static char *detail(const struct gwt_trace *trace, const struct gwt_event *e)
                        (long long)c.measured_ns / 1000, (long long)c.cpu_ns / 1000,
                        (long long)c.process_cpu_ns / 1000, c.voluntary, c.involuntary);
     }
+    case GWT_FREE_MEMORY:
+        return xprintf("%llu bytes of GPU %u", (unsigned long long)e->value, e->arg);
     case GWT_STACK:
         return stack_text(trace, e);
     case GWT_LOST:

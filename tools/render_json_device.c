@@ -145,6 +145,7 @@ static json_t *memory(const struct gwa_device_memory *m)
     render_set(o, "baseline_bytes", render_count_or_null(m->baseline_bytes));
     render_set(o, "activation_bytes", render_count_or_null(m->activation_bytes));
     render_set(o, "used_bytes", render_count_or_null(m->used_bytes));
+    render_set(o, "capacity_bytes", render_count_or_null(m->capacity_bytes));
     render_set(o, "headroom_bytes", render_count_or_null(m->headroom_bytes));
     render_set(o, "headroom_without_others", json_boolean(m->from_reserved));
     render_set(o, "batch_multiplier", render_number(m->batch_multiplier));

@@ -29,18 +29,23 @@ static void peak(const struct page *page, const struct gwa_device_memory *m)
 /* What rests on steps. */
 static void by_step(const struct page *page, const struct gwa_device_memory *m)
 {
-    char n[TEXT_NUMBER], note[80] = "";
+    char n[TEXT_NUMBER], of[TEXT_NUMBER], note[80] = "";
     if (bytes(n, (double)m->baseline_bytes))
         page_line(page, "kept between steps", n, "weights, optimizer, what is held");
     if (bytes(n, (double)m->activation_bytes))
         page_line(page, "activations", n, "highest of a step over what is kept");
-    if (bytes(n, (double)m->headroom_bytes))
-        page_line(page, "headroom", n, m->from_reserved ? "if no other process uses the GPU" : "");
+    if (bytes(n, (double)m->headroom_bytes)) {
+        if (!m->from_reserved && bytes(of, (double)m->capacity_bytes))
+            snprintf(note, sizeof(note), "of the %s left to this process", of);
+        page_line(page, "headroom", n,
+                  m->from_reserved ? "if no other process uses the GPU" : note);
+    }
     if (m->batch_multiplier > 1) {
         char *times = xprintf("x %s", text_fixed(n, m->batch_multiplier, 1));
         page_line(page, "batch might be", times, "as large, to 90 % of the headroom");
         free(times);
     }
+    note[0] = 0;
     if (m->steps_to_full >= 0) {
         char *steps = xprintf("full in about %s steps",
                               m->steps_to_full < 1e15 ? text_count(n, (uint64_t)m->steps_to_full)

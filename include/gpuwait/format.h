@@ -71,13 +71,15 @@
     X(SECTION, 38)     /* a thread's time between two calls, of 1 ms or more: struct               \
                           gwt_record_section */                                                    \
     X(STACK, 39)       /* where a thread's Python code was at t0: arg = stack id, value = thread   \
-                          id, flags: enum gwt_stack_why, dur: the interpreter was held so long */
+                          id, flags: enum gwt_stack_why, dur: the interpreter was held so long */  \
+    X(FREE_MEMORY, 40) /* of a device, asked of the driver now and then: value = bytes, arg =      \
+                          ordinal, dur: the answer took so long */
 
 enum gwt_kind {
 #define X(name, number) GWT_##name = number,
     GWT_KINDS(X)
 #undef X
-        GWT_KIND_COUNT = 40
+        GWT_KIND_COUNT = 41
 };
 
 /* Level at which a call was intercepted. */

@@ -28,7 +28,7 @@
  * Ownership: pointers returned by accessors belong to the trace and live until
  * gwt_close(). Strings are NUL-terminated and hold arbitrary bytes otherwise: escape
  * them before printing to a terminal.
- * Threads: a trace may be used by one thread at a time.
+ * Threads: one at a time may read events or rewind; meanwhile others may ask for definitions.
  */
 #ifndef GPUWAIT_TRACE_H
 #define GPUWAIT_TRACE_H
@@ -118,6 +118,9 @@ void gwt_list_free(char **list);
 /* Next event of all threads, by time of return (calls nested in another come first).
  * post: 1 and *event, or 0 at the end. Damage never ends the iteration early. */
 int gwt_next(struct gwt_trace *trace, struct gwt_event *event);
+/* Many at once, which costs less.
+ * post: how many were read into `events`; fewer than `room`: there are no more. */
+size_t gwt_read(struct gwt_trace *trace, struct gwt_event *events, size_t room);
 void gwt_rewind(struct gwt_trace *trace);
 
 const struct gwt_coverage *gwt_coverage(const struct gwt_trace *trace);

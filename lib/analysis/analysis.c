@@ -1,5 +1,6 @@
 #include "findings.h"
 #include "memory.h"
+#include "passes.h"
 #include "small.h"
 #include "tally.h"
 
@@ -14,12 +15,10 @@ struct progress {
     uint64_t done, total;
 };
 
-#define TICK 0x100000u /* events */
-
 static int tick(void *arg)
 {
     struct progress *p = arg;
-    p->done += TICK;
+    p->done += GWA_TICK;
     if (!p->options->progress)
         return 0;
     return p->options->progress(p->options->progress_arg, p->done, p->total) ? -ECANCELED : 0;
@@ -46,26 +45,6 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
     if (!o->range)
         return 0;
     return gwa_ranges_find(&t->ranges, trace, o->range, tick, progress, error);
-}
-
-/* The first pass counts, and learns durations and, of what is asked for, steps. */
-static int pass(struct gwa_tally *t, struct progress *progress, uint64_t *events)
-{
-    struct gwt_event e;
-    int rc = 0;
-    gwt_rewind(t->trace);
-    while (!rc && gwt_next(t->trace, &e) > 0) {
-        rc = gwa_tally_event(t, &e);
-        if (!rc)
-            rc = gwa_durations_event(t->durations, &e);
-        if (!rc && gwa_ranges_hold(&t->ranges, e.t0_ns))
-            rc = gwa_steps_event(t->steps, &e);
-        if ((++*events & (TICK - 1)) == 0 && !rc)
-            rc = tick(progress);
-    }
-    if (!rc)
-        rc = gwa_durations_fit(t->durations);
-    return rc ? rc : gwa_steps_find(t->steps);
 }
 
 /* ---- what times are of ---------------------------------------------------------------- */
@@ -165,19 +144,6 @@ static int new_timeline(struct gwa_tally *t, struct gwa_ranges *ranges, const st
     return 0;
 }
 
-/* What the attribution holds is bounded by what the sweep has not passed. */
-static void pass_on(const struct gwa_tally *t)
-{
-    gwa_timeline_settle(t->timeline);
-    for (unsigned i = 0; i < GWA_TIMELINE_DEVICES; i++) {
-        const struct gwa_timeline_device *d = gwa_timeline_of(t->timeline, i);
-        if (d && d->sweep.begun)
-            gwa_attribution_passed(t->attribution, i, gwa_sweep_reach(&d->sweep),
-                                   gwa_timeline_settled(t->timeline));
-    }
-    gwa_attribution_trim(t->attribution);
-}
-
 /* At most so many events tell what is not known before a run; then all are placed in time. */
 #define LEARN_EVENTS 300000u
 
@@ -191,67 +157,6 @@ static int learn_model(struct gwa_tally *t, const struct gwa_options *o, struct 
         rc = gwa_timeline_event(t->timeline, &e);
     if (!rc)
         *model = gwa_timeline_model(t->timeline);
-    return rc;
-}
-
-static int listen(struct gwa_tally *t)
-{
-    t->attribution = gwa_attribution_new(t->trace);
-    if (!t->attribution)
-        return -ENOMEM;
-    gwa_timeline_listen(t->timeline, gwa_attribution_gap, t->attribution);
-    return 0;
-}
-
-static int count_in_step(struct gwa_tally *t, const struct gwt_event *e, unsigned kind)
-{
-    if (kind != GWA_STEP_STEADY && kind != GWA_STEP_UNUSUAL)
-        return 0;
-    return gwa_step_calls_event(t->step_calls, e, kind == GWA_STEP_STEADY);
-}
-
-/* steps: there are some. */
-static int place_event(struct gwa_tally *t, const struct gwt_event *e, bool steps)
-{
-    struct gwa_place where = {.step = UINT32_MAX};
-    double ns = NAN;
-    int rc = 0;
-    if (t->timeline) {
-        rc = gwa_timeline_event(t->timeline, e);
-        ns = gwa_timeline_placed_ns(t->timeline);
-    }
-    if (!rc && steps && gwa_ranges_hold(&t->ranges, e->t0_ns))
-        rc = gwa_steps_place(t->steps, e, ns, &where);
-    if (!rc && where.step != UINT32_MAX)
-        rc = count_in_step(t, e, gwa_steps_list(t->steps)[where.step].kind);
-    if (!rc && t->attribution) {
-        gwa_timeline_at(t->timeline, &where);
-        rc = gwa_attribution_event(t->attribution, e, &where);
-        if (!rc && gwa_attribution_full(t->attribution))
-            pass_on(t);
-    }
-    if (!rc)
-        rc = gwa_memory_event(t->memory, e, &where);
-    if (!rc && t->windowed)
-        rc = gwa_idle_event(t->idle, e);
-    return rc;
-}
-
-/* The last pass: in time, where there are durations, and in steps. */
-static int place(struct gwa_tally *t, struct progress *progress)
-{
-    bool steps = gwa_steps_count(t->steps) > 0;
-    struct gwt_event e;
-    uint64_t events = 0;
-    int rc = 0;
-    gwt_rewind(t->trace);
-    while (!rc && gwt_next(t->trace, &e) > 0) {
-        rc = place_event(t, &e, steps);
-        if ((++events & (TICK - 1)) == 0 && !rc)
-            rc = tick(progress);
-    }
-    if (!rc && t->timeline)
-        rc = gwa_timeline_finish(t->timeline);
     return rc;
 }
 
@@ -271,9 +176,9 @@ static int times(struct gwa_tally *t, struct progress *progress, struct gwa_inte
             return -ENOMEM;
     }
     if (sampled && ((rc = learn_model(t, o, &model)) ||
-                    (rc = new_timeline(t, &t->window, o, &model)) || (rc = listen(t))))
+                    (rc = new_timeline(t, &t->window, o, &model))))
         return rc;
-    return place(t, progress);
+    return gwa_pass_place(t, tick, progress);
 }
 
 int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
@@ -282,16 +187,15 @@ int gwa_analyse(struct gwt_trace *trace, const struct gwa_options *options,
     struct progress progress = {.options = options};
     struct gwa_tally *t = calloc(1, sizeof(*t));
     struct gwa_process *p = calloc(1, sizeof(*p));
-    uint64_t events = 0;
     int rc = -ENOMEM;
 
     *out = NULL;
     if (!t || !p)
         goto out;
     progress.total = gwt_coverage(trace)->events * (2u + !!options->range);
-    if ((rc = prepare(t, trace, &progress, error)) || (rc = pass(t, &progress, &events)))
+    if ((rc = prepare(t, trace, &progress, error)) || (rc = gwa_pass_count(t, tick, &progress)))
         goto out;
-    if (!events) {
+    if (!t->events) {
         snprintf(error->text, sizeof(error->text), "no event was recorded");
         rc = -ENODATA;
         goto out;

@@ -298,7 +298,8 @@ struct gwa_device_memory {
     int64_t baseline_bytes;   /* allocated between steps: weights, optimizer, what is kept */
     int64_t activation_bytes; /* highest of the steady steps' peaks over their baseline */
     int64_t used_bytes;       /* of the device, at most: reserved by PyTorch, or by allocations */
-    int64_t headroom_bytes;   /* device memory less used, plus reserved and unallocated */
+    int64_t capacity_bytes;   /* least that was free, or this process's for its tensors */
+    int64_t headroom_bytes;   /* of that, beyond what the forward pass needs at most */
     double batch_multiplier;  /* 1 + 0.9 x headroom / activation */
     double growth_bytes_per_step; /* of the baseline; 0: none beyond its scatter */
     double steps_to_full;         /* at that growth; NaN: does not grow */
@@ -308,7 +309,7 @@ struct gwa_device_memory {
     double host_allocs_per_step;            /* pinned */
     double alloc_ms_per_step;
     bool pytorch;       /* from its allocator's reports */
-    bool from_reserved; /* free memory is not known: headroom leaves other processes out */
+    bool from_reserved; /* free memory is not known: other processes are left out */
 };
 
 /* Kernels too small to fill the device, and helpers by name; each in percent of the executed

@@ -198,6 +198,7 @@ static const uint8_t class_of_kind[GWT_KIND_COUNT] = {
     [GWT_CONSTANT] = NO_CLASS,
     [GWT_SECTION] = NO_CLASS,
     [GWT_STACK] = NO_CLASS,
+    [GWT_FREE_MEMORY] = NO_CLASS,
 };
 
 static inline uint8_t class_of(const struct gwt_event *e)

@@ -191,10 +191,11 @@ _Static_assert(DRAWS == 1 << (32 - 28), "draw() takes the uppermost bits");
 
 /* ---- kernels ------------------------------------------------------------------------ */
 
-static size_t place_index(int64_t t0, uint16_t stream, uint32_t count)
+static size_t place_index(int64_t t0, uint16_t stream)
 {
-    return (size_t)(mix((uint64_t)t0, stream) >> 16) & (count - 1);
+    return (size_t)(mix((uint64_t)t0, stream) >> 16) % PLACES;
 }
+_Static_assert(PLACES % EARLY == 0, "an index of the one, by the remainder, is one of the other");
 
 /* Of an id that is not believed: that of no function in particular. */
 static struct signature *signature_of(struct gwa_durations *d, uint32_t id, int *rc)
@@ -216,6 +217,11 @@ static int file(struct gwa_durations *d, uint32_t signature, const uint64_t key[
     return rc ? rc : add_to_group(&d->groups, key[1], key[0], signature, 2, pair_ns, busy);
 }
 
+static struct keys keys_of(const struct place *p)
+{
+    return gwa_durations_keys(p->op, &(struct gwa_context){.last = p->last, .hash = p->hash});
+}
+
 static int launch(struct gwa_durations *d, const struct gwt_event *e)
 {
     struct gwa_context *c = &d->streams[e->stream];
@@ -224,19 +230,23 @@ static int launch(struct gwa_durations *d, const struct gwt_event *e)
     if (!s)
         return rc;
     s->launches++;
-    struct keys k = gwa_durations_keys(e->arg, c);
+    struct place here = {.t0 = e->t0_ns,
+                         .hash = c->hash,
+                         .last = c->last,
+                         .op = e->arg,
+                         .stream = e->stream,
+                         .used = true};
+    size_t i = place_index(e->t0_ns, e->stream);
     push(c, e->arg);
-    if (d->early_count) {
-        struct early *early = &d->early[place_index(e->t0_ns, e->stream, EARLY)];
-        if (early->used && early->t0 == e->t0_ns && early->stream == e->stream) {
-            early->used = false;
-            d->early_count--;
+    if (d->early_used[i % EARLY]) {
+        const struct early *early = &d->early[i % EARLY];
+        if (early->t0 == e->t0_ns && early->stream == e->stream) {
+            d->early_used[i % EARLY] = false;
             if (early->signature == e->arg)
-                return file(d, e->arg, k.key, early->pair_ns, early->busy);
+                return file(d, e->arg, keys_of(&here).key, early->pair_ns, early->busy);
         }
     }
-    d->places[place_index(e->t0_ns, e->stream, PLACES)] =
-        (struct place){.t0 = e->t0_ns, .stream = e->stream, .key = {k.key[0], k.key[1]}};
+    d->places[i] = here;
     return 0;
 }
 
@@ -255,17 +265,13 @@ static int kernel_sample(struct gwa_durations *d, const struct gwt_event *e)
         stat_add(&d->spacers, (double)e->value);
     if ((rc = add_to_draws(&s->draws, s->pairs.n, e->raw)))
         return rc;
-    const struct place *p = &d->places[place_index(e->t0_ns, e->stream, PLACES)];
-    if (p->key[0] && p->t0 == e->t0_ns && p->stream == e->stream)
-        return file(d, e->arg, p->key, e->raw, busy);
-    struct early *early = &d->early[place_index(e->t0_ns, e->stream, EARLY)];
-    d->early_count += !early->used;
-    *early = (struct early){.t0 = e->t0_ns,
-                            .signature = e->arg,
-                            .pair_ns = e->raw,
-                            .stream = e->stream,
-                            .used = true,
-                            .busy = busy};
+    size_t i = place_index(e->t0_ns, e->stream);
+    const struct place *p = &d->places[i];
+    if (p->used && p->t0 == e->t0_ns && p->stream == e->stream)
+        return file(d, e->arg, keys_of(p).key, e->raw, busy);
+    d->early_used[i % EARLY] = true;
+    d->early[i % EARLY] = (struct early){
+        .t0 = e->t0_ns, .signature = e->arg, .pair_ns = e->raw, .stream = e->stream, .busy = busy};
     return 0;
 }
 

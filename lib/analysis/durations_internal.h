@@ -91,15 +91,18 @@ struct point { /* of a class of copies: size and duration */
 /* A launch, so that its sample finds its place; or a sample that came before its launch. */
 struct place {
     int64_t t0;
-    uint64_t key[2];
+    uint64_t hash; /* what came before: of struct gwa_context */
+    uint32_t last;
+    uint32_t op;
     uint16_t stream;
+    bool used;
 };
 
 struct early {
     int64_t t0;
     uint32_t signature, pair_ns;
     uint16_t stream;
-    bool used, busy;
+    bool busy;
 };
 
 #define PLACES 16384u /* direct mapped: the newest launches */
@@ -131,7 +134,7 @@ struct gwa_durations {
     struct gwa_context *streams;
     struct place *places;
     struct early *early;
-    size_t early_count;
+    bool early_used[EARLY]; /* apart: few are, and each launch asks */
     uint64_t samples;
     /* after the fit */
     double constant[GWT_SAMPLE_CLASS_COUNT]; /* to be taken off a pair, ns ... */

@@ -28,6 +28,8 @@ struct device_use {
     int64_t level;    /* bytes held now */
     int64_t reserved; /* the last that was reported */
     int64_t peak, peak_reserved;
+    int64_t asked;          /* bytes that were free when last asked; -1: accounted for */
+    int64_t capacity;       /* least that was free or in the pool; -1: not known */
     struct step_use *steps; /* by index */
     size_t steps_count;
     uint64_t retries;
@@ -75,7 +77,7 @@ static struct device_use *device_of(struct gwa_memory_use *m, unsigned index)
         return u;
     u = m->devices[index] = calloc(1, sizeof(*u));
     if (u)
-        u->peak = u->peak_reserved = -1;
+        u->peak = u->peak_reserved = u->asked = u->capacity = -1;
     return u;
 }
 
@@ -114,6 +116,39 @@ static int hold(struct device_use *u, const struct gwa_place *place, int64_t lev
     return 0;
 }
 
+/* ---- what others leave ------------------------------------------------------------------ */
+
+#define BYTES_MAX (INT64_C(1) << 60) /* believed */
+
+/* What was free when asked, and the pool's bytes by the reports around that: of an allocation
+ * under way the driver may have known before it was reported. */
+static void account(struct device_use *u, int64_t before, int64_t after)
+{
+    int64_t pool = before > after ? before : after;
+    if (u->asked < 0 || pool > BYTES_MAX)
+        return;
+    if (u->capacity < 0 || u->asked + pool < u->capacity)
+        u->capacity = u->asked + pool;
+    u->asked = -1;
+}
+
+/* For the pool of the device, and for allocations that name no device. */
+static int free_memory(struct gwa_memory_use *m, const struct gwt_event *e)
+{
+    struct device_use *u = e->arg < UNKNOWN ? device_of(m, e->arg) : NULL;
+    struct device_use *calls = device_of(m, UNKNOWN);
+    if (e->arg >= UNKNOWN || e->value > BYTES_MAX)
+        return 0;
+    if (!u || !calls)
+        return -ENOMEM;
+    account(u, u->reserved, u->reserved);
+    account(calls, calls->level, calls->level);
+    u->asked = calls->asked = (int64_t)e->value;
+    return 0;
+}
+
+/* ---- PyTorch's allocator ------------------------------------------------------------------ */
+
 static int allocator(struct gwa_memory_use *m, const struct gwt_event *e,
                      const struct gwa_place *place)
 {
@@ -123,6 +158,7 @@ static int allocator(struct gwa_memory_use *m, const struct gwt_event *e,
     if (e->allocated > INT64_MAX || e->reserved > INT64_MAX)
         return 0;
     u->reported = true;
+    account(u, u->reserved, (int64_t)e->reserved);
     u->reserved = (int64_t)e->reserved;
     if (u->reserved > u->peak_reserved)
         u->peak_reserved = u->reserved;
@@ -192,6 +228,7 @@ static int device_memory(struct gwa_memory_use *m, struct device_use *u, const s
     }
     if (rc == -ENOMEM)
         return rc;
+    account(u, u->level, (int64_t)m->live.bytes);
     return hold(u, place, (int64_t)m->live.bytes);
 }
 
@@ -218,6 +255,8 @@ int gwa_memory_event(struct gwa_memory_use *m, const struct gwt_event *e,
     switch (e->kind) {
     case GWT_ALLOCATOR:
         return allocator(m, e, place);
+    case GWT_FREE_MEMORY:
+        return free_memory(m, e);
     case GWT_ALLOC:
     case GWT_FREE:
     case GWT_HOST_ALLOC:
@@ -313,16 +352,16 @@ static void finish_room(const struct gwa_memory_use *m, const struct device_use 
         return;
     int64_t forward = most_held(u, steps, false), top = most_held(u, steps, true);
     int64_t room = (int64_t)memory_bytes - CONTEXT_BYTES - out->used_bytes;
-    room = room > 0 ? room : 0;
-    /* what the pool holds and tensors do not, when the forward pass needs most */
-    out->headroom_bytes = room + (pool > forward ? pool - forward : 0);
-    out->from_reserved = true;
+    out->from_reserved = u->capacity < 0;
+    out->capacity_bytes = out->from_reserved ? pool + (room > 0 ? room : 0) : u->capacity;
+    /* with what the pool holds and tensors do not, when the forward pass needs most */
+    out->headroom_bytes = out->capacity_bytes > forward ? out->capacity_bytes - forward : 0;
     if (out->activation_bytes > 0 && !m->graphs)
         out->batch_multiplier =
             1 + 0.9 * (double)out->headroom_bytes / (double)out->activation_bytes;
     if (out->growth_bytes_per_step > 0)
-        out->steps_to_full =
-            (double)(room + (pool > top ? pool - top : 0)) / out->growth_bytes_per_step;
+        out->steps_to_full = (double)(out->capacity_bytes > top ? out->capacity_bytes - top : 0) /
+                             out->growth_bytes_per_step;
 }
 
 int gwa_memory_finish(struct gwa_memory_use *m, const struct gwa_steps *steps, struct gwa_device *d)
@@ -338,7 +377,7 @@ int gwa_memory_finish(struct gwa_memory_use *m, const struct gwa_steps *steps, s
 
     /* Calls do not say which device they are for: with several they belong to none of them, but
      * that they failed must not go unsaid. */
-    const struct device_use *calls = m->devices[UNKNOWN], *u = m->devices[index];
+    struct device_use *calls = m->devices[UNKNOWN], *u = m->devices[index];
     if (calls && (index == first || devices == 0)) {
         out->retries = calls->retries;
         out->retry_ms = calls->retry_ms;
@@ -352,6 +391,8 @@ int gwa_memory_finish(struct gwa_memory_use *m, const struct gwa_steps *steps, s
     if (!u || u->peak < 0)
         return 0;
     out->pytorch = u->reported;
+    int64_t pool = u->reported ? u->reserved : u->level;
+    account(u, pool, pool);
     int rc = finish_levels(u, steps, out);
     if (!rc)
         finish_room(m, u, calls, steps, d->memory_bytes, out);

@@ -13,7 +13,8 @@ struct gwa_memory_use;
 /* What no one has counted yet; the peaks stay. */
 static inline void gwa_memory_unknown(struct gwa_device_memory *m)
 {
-    m->baseline_bytes = m->activation_bytes = m->used_bytes = m->headroom_bytes = -1;
+    m->baseline_bytes = m->activation_bytes = m->used_bytes = -1;
+    m->capacity_bytes = m->headroom_bytes = -1;
     m->batch_multiplier = m->growth_bytes_per_step = m->steps_to_full = NAN;
     m->allocs_per_step = m->frees_per_step = NAN;
     m->host_allocs_per_step = m->alloc_ms_per_step = NAN;

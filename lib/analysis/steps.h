@@ -42,9 +42,10 @@ struct gwa_step {
 
 /* Where an event belongs. */
 struct gwa_place {
-    uint32_t step;  /* index; UINT32_MAX: in none */
-    uint8_t phase;  /* enum gwa_phase */
-    bool recompute; /* a launch of the forward pass, repeated during backward */
+    uint32_t step; /* index; UINT32_MAX: in none */
+    uint8_t phase; /* enum gwa_phase */
+    /* a launch of the forward pass, repeated during backward: with it, so many of the last */
+    uint8_t recompute;
 };
 
 struct gwa_steps;
@@ -68,10 +69,14 @@ const struct gwa_step *gwa_steps_list(const struct gwa_steps *s);
 bool gwa_steps_steady(const struct gwa_steps *s, int64_t *from, int64_t *to);
 
 /* The second pass, events in the same order; counts what the result holds per step.
+ * post: 0 or -ENOMEM. */
+int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, struct gwa_place *out);
+/* Every event that was placed in a step, in the same order, some time after; another thread may
+ * do so.
  * gpu_ns: expected duration on the device of what e submits; 0 for other events, NaN where
- * nothing was sampled. post: 0 or -ENOMEM. */
-int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, double gpu_ns,
-                    struct gwa_place *out);
+ * nothing was sampled. */
+void gwa_steps_took(struct gwa_steps *s, const struct gwt_event *e, const struct gwa_place *place,
+                    double gpu_ns);
 
 /* After the second pass: everything of struct gwa_step_summary (analysis.h). */
 struct gwa_step_summary;

@@ -178,11 +178,11 @@ static bool once_in_part(const struct symbols *r, uint32_t part, uint32_t sym)
 
 /* Turns whose parts are alike but for how often something is done in a row are that many steps.
  * One begins after what comes once in each, there where the host had most to do before. */
-void gwa_split(struct loops *l, const struct level *v, struct gwa_rule *out)
+bool gwa_split(struct loops *l, const struct level *v, struct gwa_rule *out)
 {
     struct symbols r;
     if (v->host || v->replays || v->same < 0.7 || !runs_of(l, v, &r))
-        return;
+        return false;
     uint32_t part = recurring(&r), parts = part ? r.count / part : 0, best = part;
     int64_t most = -1;
     for (uint32_t i = 0; i < part; i++) {
@@ -200,11 +200,12 @@ void gwa_split(struct loops *l, const struct level *v, struct gwa_rule *out)
         }
     }
     if (best == part)
-        return;
+        return false;
     out->marker[0] = r.sym[best ? best - 1 : r.count - 1];
     out->marker_count = out->ahead = 1;
     out->back = 0;
     out->skip = gwa_level_turns(l, v)[0];
     out->length = v->period / parts;
     out->weight = (uint32_t)(v->weight / parts);
+    return true;
 }

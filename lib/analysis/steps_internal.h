@@ -142,13 +142,17 @@ struct gwa_step_row {
 #define X(type, field) type field;
     GWA_STEP_COUNTS(X)
 #undef X
-    uint64_t names, shapes, sizes; /* order of names; names with shapes; copies with bytes */
-    float gpu_ns[GWA_PHASE_COUNT];
+    uint64_t names, shapes, sizes;      /* order of names; names with shapes; copies with bytes */
     uint32_t launched[GWA_PHASE_COUNT]; /* kernels and graphs */
-    float recompute_ns;
     uint32_t recompute_launches, segments, collective_batches;
     /* of the backward pass that goes on */
     bool in_backward, has_collective;
+};
+
+/* Apart from the row, which another thread writes. */
+struct gwa_step_time {
+    float gpu_ns[GWA_PHASE_COUNT];
+    float recompute_ns;
 };
 
 /* What came before a token: how many, their hash, a polynomial, and their weight. */
@@ -194,6 +198,7 @@ struct gwa_steps_thread {
 };
 
 struct gwa_recompute; /* steps_place.c */
+struct gwa_lengths;   /* too */
 
 struct gwa_steps {
     struct gwt_trace *trace;
@@ -235,6 +240,8 @@ struct gwa_steps {
     /* second pass */
     struct gwa_step_row *rows;
     struct gwa_recompute *recompute;
+    struct gwa_step_time *times;
+    struct gwa_lengths *lengths;
     uint32_t *graph_kernels; /* by graph id, + 1 */
     size_t graph_kernels_count;
     size_t cursor;

@@ -5,7 +5,8 @@
  * kernels, those of a replayed graph included. A step is the smallest level in which the host
  * takes part, by a copy or a blocking call, or which launches the same graph in each turn; where
  * there is none, the largest. A level whose longer turns are the usual one plus something
- * fetched from the host is a part of the next (layers that read a number each).
+ * fetched from the host is a part of the next (layers that read a number each), and so is one
+ * that fetches again and again and reads nothing (layers whose weights are on the host).
  */
 #include "steps_loop.h"
 
@@ -61,6 +62,41 @@ static bool part_of(const struct loops *l, const struct level *inner, const stru
            outer->same >= inner->same && only_extended(l, inner);
 }
 
+static bool is_fetch(const struct loops *l, size_t i)
+{
+    return l->fetched[i + 1] > l->fetched[i];
+}
+
+#define PLACES_LEAST 3u /* a batch comes in one, a table or a mask perhaps in another */
+
+/* Whether a turn fetches in several places, with work between them, and gives nothing back. */
+static bool only_fetches(const struct loops *l, const struct level *v)
+{
+    unsigned places = 0;
+    for (size_t i = v->usual; i < v->usual + v->period; i++) {
+        if (!is_fetch(l, i) && l->host[i + 1] > l->host[i])
+            return false;
+        places += is_fetch(l, i) && !(i > v->usual && is_fetch(l, i - 1));
+    }
+    return places >= PLACES_LEAST;
+}
+
+/* Layers that bring their weights, where each step brings others too. */
+static bool brings_weights(const struct loops *l, const struct level *inner,
+                           const struct level *outer)
+{
+    uint32_t n = outer->turns ? inner->turns / outer->turns : 0, others = 0;
+    if (n < 2 || n > 128 || outer->turns < TURNS_LEAST || outer->same < inner->same ||
+        !outer->fetches || !only_fetches(l, inner))
+        return false;
+    const uint32_t *where = gwa_level_turns(l, inner);
+    uint32_t usual = l->fetched[inner->usual + inner->period] - l->fetched[inner->usual];
+    for (uint32_t i = 0; i < inner->turns; i++)
+        others += where[i + 1] - where[i] != inner->period &&
+                  l->fetched[where[i + 1]] - l->fetched[where[i]] != usual;
+    return others * 10 >= outer->turns * 9;
+}
+
 /* As large, as often, and more evenly. */
 static bool instead(const struct level *had, const struct level *v)
 {
@@ -90,7 +126,8 @@ static const struct level *choose(struct loops *l)
         bool seen = v->host || v->replays, had = best && (best->host || best->replays);
         if (!works(l, v) || v->span * 2 < widest || by_chance(v))
             continue;
-        if (seen && (!had || changes(best, v) || part_of(l, best, v) || instead(best, v)))
+        if (seen && (!had || changes(best, v) || part_of(l, best, v) || instead(best, v) ||
+                     brings_weights(l, best, v)))
             best = v;
         else if (!seen && v->weight >= UNSEEN_LEAST && v->same >= 0.7 && !had)
             best = v;
@@ -99,11 +136,6 @@ static const struct level *choose(struct loops *l)
 }
 
 /* ---- where a turn begins, and how it is known ---------------------------------------------- */
-
-static bool is_fetch(const struct loops *l, size_t i)
-{
-    return l->fetched[i + 1] > l->fetched[i];
-}
 
 /* Whether the run of symbols that begins there does so once in each turn. */
 static bool once(const struct loops *l, const struct level *v, unsigned length, size_t at)
@@ -207,6 +239,33 @@ static bool has_optimizer(const struct gwa_steps *s, struct loops *l, const stru
     return n >= KERNELS_LEAST && holes == 1;
 }
 
+#define ALIKE_LEAST 32u /* turns */
+
+/* Something recurs within a turn and nothing beyond, often: it is more than one part of a step,
+ * and no two turns differ as parts of one would. */
+static bool holds_another(const struct loops *l, const struct level *v)
+{
+    bool is = false;
+    for (unsigned i = 0; i < l->levels_count; i++) {
+        const struct level *w = &l->levels[i];
+        is |= (w->turns + 1) / 2 >= v->turns && w->period <= v->period / 2 && w->span * 2 > v->span;
+    }
+    return is && v->turns >= ALIKE_LEAST && v->same >= 0.98;
+}
+
+/* How sure a level is a step, by what the host does in it, else by what is launched. */
+static double trust(const struct gwa_steps *s, struct loops *l, const struct level *v, bool parts,
+                    bool split)
+{
+    if (v->host)
+        return 0.9;
+    if (v->replays)
+        return 0.7;
+    if (has_optimizer(s, l, v) || parts || (!split && holds_another(l, v)))
+        return 0.6;
+    return 0.45;
+}
+
 int gwa_steps_learn_loop(const struct gwa_steps *s, const struct gwa_token *tokens, size_t count,
                          bool last, struct gwa_rule *out)
 {
@@ -223,19 +282,19 @@ int gwa_steps_learn_loop(const struct gwa_steps *s, const struct gwa_token *toke
             uint32_t first = 0;
             size_t offset = 0;
             out->every = gwa_shape_cycle(&l, v);
-            bool gaps = out->every == 1 && gwa_gap_cycle(&l, v, &out->every, &offset, &first);
+            bool parts = out->every > 1;
+            bool gaps = !parts && gwa_gap_cycle(&l, v, &out->every, &offset, &first);
             mark(&l, v, gaps ? offset : beginning(&l, v), out);
             if (gaps)
                 out->skip = first + out->back + out->marker_count - 1;
             out->sketch = sketch_of(&l, v, out->every);
             out->length = v->period * out->every;
             out->weight = (uint32_t)v->weight * out->every;
-            if (out->every == 1)
-                gwa_split(&l, v, out);
+            bool split = out->every == 1 && gwa_split(&l, v, out);
             if (v->turns < SIZES_VARY && v->same < 0.7 && v->kin < 0.9)
                 doubt = 0.5;
-            double seen = v->host ? 0.9 : v->replays ? 0.7 : has_optimizer(s, &l, v) ? 0.6 : 0.45;
-            out->confidence = (float)(doubt * seen * (v->even > v->same ? v->even : v->same));
+            out->confidence = (float)(doubt * trust(s, &l, v, parts, split) *
+                                      (v->even > v->same ? v->even : v->same));
         }
     }
     gwa_loops_free(&l);

@@ -62,8 +62,8 @@ uint32_t gwa_shape_cycle(struct loops *l, const struct level *v);
  * token that one does at. */
 bool gwa_gap_cycle(struct loops *l, const struct level *v, uint32_t *every, size_t *offset,
                    uint32_t *begin);
-/* Into how many steps a turn falls: changes the rule if so. */
-void gwa_split(struct loops *l, const struct level *v, struct gwa_rule *out);
+/* Whether a turn falls into several steps: changes the rule if so. */
+bool gwa_split(struct loops *l, const struct level *v, struct gwa_rule *out);
 
 static inline bool gwa_alike(uint32_t a, uint32_t b)
 {

@@ -15,28 +15,53 @@ struct seen {
     uint32_t hash;
 };
 
+/* The last launches of one kind, and the hash of them in order. */
+struct last {
+    uint64_t ring[GRAM]; /* signatures, mixed; 0 where there were not so many */
+    uint64_t hash;
+    uint32_t count;
+};
+
 struct gwa_recompute {
     struct seen slots[SEEN_SLOTS];
     uint32_t step, used;
-    uint32_t forward[GRAM], backward[GRAM]; /* the last launches, rings */
-    uint32_t forward_count, backward_count;
-    double waiting_ns[GRAM]; /* of the last launches that were not counted yet */
-    unsigned waiting;
+    struct last forward, backward;
+    unsigned waiting;     /* launches that were not counted yet */
     uint32_t run, others; /* launches of the segment; others since */
+};
+
+/* Lengths of the last launches of backward passes. */
+struct gwa_lengths {
+    double ns[GRAM];
+    unsigned next;
 };
 
 void gwa_steps_place_free(struct gwa_steps *s)
 {
     free(s->recompute);
-    s->recompute = NULL;
+    free(s->times);
+    free(s->lengths);
 }
 
-static uint32_t gram(const uint32_t *ring, uint32_t count)
+#define POLY_GRAM (GWA_POLY * GWA_POLY * GWA_POLY * GWA_POLY)
+_Static_assert(GRAM == 4, "POLY_GRAM takes out what is GRAM old");
+
+static void push(struct last *l, uint32_t signature)
 {
-    uint64_t h = 0;
-    for (unsigned i = 0; i < GRAM; i++)
-        h = gwa_poly_add(h, ring[(count - GRAM + i) % GRAM]);
-    return (uint32_t)gwa_mix(h);
+    uint64_t *oldest = &l->ring[l->count++ % GRAM], mixed = gwa_mix((uint64_t)signature + 1);
+    l->hash = l->hash * GWA_POLY + mixed - *oldest * POLY_GRAM;
+    *oldest = mixed;
+}
+
+static void forget(struct last *l)
+{
+    if (l->count)
+        *l = (struct last){0};
+}
+
+static uint32_t gram(const struct last *l)
+{
+    return (uint32_t)gwa_mix(l->hash);
 }
 
 static struct seen *slot_of(struct gwa_recompute *r, uint32_t hash)
@@ -50,49 +75,49 @@ static struct seen *slot_of(struct gwa_recompute *r, uint32_t hash)
 static void new_step(struct gwa_recompute *r, uint32_t step)
 {
     r->step = step;
-    r->used = r->forward_count = r->backward_count = r->waiting = r->run = r->others = 0;
+    r->used = r->waiting = r->run = r->others = 0;
+    forget(&r->forward);
+    forget(&r->backward);
 }
 
 static void forward_launch(struct gwa_recompute *r, uint32_t signature)
 {
-    r->forward[r->forward_count++ % GRAM] = signature;
-    r->backward_count = r->waiting = r->run = 0;
-    if (r->forward_count < GRAM || r->used >= SEEN_SLOTS / 2)
+    push(&r->forward, signature);
+    forget(&r->backward);
+    r->waiting = r->run = 0;
+    if (r->forward.count < GRAM || r->used >= SEEN_SLOTS / 2)
         return;
-    uint32_t hash = gram(r->forward, r->forward_count);
+    uint32_t hash = gram(&r->forward);
     struct seen *slot = slot_of(r, hash);
     r->used += slot->step != r->step + 1;
     *slot = (struct seen){.step = r->step + 1, .hash = hash};
 }
 
-static bool backward_launch(struct gwa_recompute *r, uint32_t signature, double ns,
-                            struct gwa_step_row *row)
+/* post: launches that are found to repeat others by now, this one among them; 0: none. */
+static uint8_t backward_launch(struct gwa_recompute *r, uint32_t signature,
+                               struct gwa_step_row *row)
 {
-    r->backward[r->backward_count++ % GRAM] = signature;
+    push(&r->backward, signature);
     bool repeats = false;
-    if (r->backward_count >= GRAM) {
-        uint32_t hash = gram(r->backward, r->backward_count);
+    if (r->backward.count >= GRAM) {
+        uint32_t hash = gram(&r->backward);
         repeats = slot_of(r, hash)->step == r->step + 1;
     }
     if (!repeats) {
-        r->waiting_ns[r->waiting++ % GRAM] = ns;
+        r->waiting++;
         if (++r->others > SEGMENT_GAP)
             r->run = 0;
-        return false;
+        return 0;
     }
     /* With it, the launches before that made the four. */
-    unsigned before = r->waiting < GRAM - 1 ? r->waiting : GRAM - 1;
-    double sum = ns;
-    for (unsigned i = 0; i < before; i++)
-        sum += r->waiting_ns[(r->waiting - 1 - i) % GRAM];
+    unsigned with = 1 + (r->waiting < GRAM - 1 ? r->waiting : GRAM - 1);
     uint32_t had = r->run;
-    r->run += before + 1;
+    r->run += with;
     r->waiting = r->others = 0;
     if (had < SEGMENT_LEAST && r->run >= SEGMENT_LEAST)
         row->segments++;
-    row->recompute_ns += (float)sum;
-    row->recompute_launches += before + 1;
-    return true;
+    row->recompute_launches += with;
+    return (uint8_t)with;
 }
 
 /* ---- which step ------------------------------------------------------------------------------ */
@@ -187,7 +212,7 @@ static void count_copy(struct gwa_step_row *r, const struct gwt_event *e,
 }
 
 static void count_launch(struct gwa_steps *s, struct gwa_step_row *r, const struct gwt_event *e,
-                         struct gwa_steps_thread *t, double gpu_ns, struct gwa_place *out)
+                         struct gwa_steps_thread *t, struct gwa_place *out)
 {
     uint32_t sym = e->arg < s->syms_count ? s->syms[e->arg] : 0;
     r->launches++;
@@ -195,7 +220,7 @@ static void count_launch(struct gwa_steps *s, struct gwa_step_row *r, const stru
     order(&t->names, sym);
     order(&t->shapes, e->arg);
     if (out->phase == GWA_PHASE_BACKWARD)
-        out->recompute = backward_launch(s->recompute, e->arg, gpu_ns > 0 ? gpu_ns : 0, r);
+        out->recompute = backward_launch(s->recompute, e->arg, r);
     else if (out->phase == GWA_PHASE_FORWARD)
         forward_launch(s->recompute, e->arg);
 }
@@ -218,13 +243,13 @@ static void count_batches(const struct gwa_steps *s, struct gwa_step_row *r,
 }
 
 static int count(struct gwa_steps *s, struct gwa_step_row *r, const struct gwt_event *e,
-                 struct gwa_steps_thread *t, double gpu_ns, struct gwa_place *out)
+                 struct gwa_steps_thread *t, struct gwa_place *out)
 {
     uint32_t kernels;
     int rc;
     switch (e->kind) {
     case GWT_LAUNCH:
-        count_launch(s, r, e, t, gpu_ns, out);
+        count_launch(s, r, e, t, out);
         break;
     case GWT_GRAPH_LAUNCH:
         if ((rc = gwa_steps_graph_kernels(s, e->arg, &kernels)))
@@ -270,15 +295,16 @@ static int count(struct gwa_steps *s, struct gwa_step_row *r, const struct gwt_e
 static int begin_pass(struct gwa_steps *s)
 {
     s->rows = calloc(s->count, sizeof(*s->rows));
+    s->times = calloc(s->count, sizeof(*s->times));
     s->recompute = calloc(1, sizeof(*s->recompute));
-    if (!s->rows || !s->recompute)
+    s->lengths = calloc(1, sizeof(*s->lengths));
+    if (!s->rows || !s->times || !s->recompute || !s->lengths)
         return -ENOMEM;
     new_step(s->recompute, UINT32_MAX - 1);
     return 0;
 }
 
-int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, double gpu_ns,
-                    struct gwa_place *out)
+int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, struct gwa_place *out)
 {
     *out = (struct gwa_place){.step = UINT32_MAX, .phase = GWA_PHASE_OTHER};
     if (!s->count)
@@ -304,10 +330,24 @@ int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, double gpu_n
     struct gwa_step_row *r = &s->rows[out->step];
     if (e->kind == GWT_LAUNCH || e->kind == GWT_GRAPH_LAUNCH || e->kind == GWT_NCCL)
         count_batches(s, r, e, t);
-    rc = count(s, r, e, t, gpu_ns, out);
+    rc = count(s, r, e, t, out);
     if (e->kind == GWT_LAUNCH || e->kind == GWT_GRAPH_LAUNCH)
         r->launched[out->phase]++;
-    if (gpu_ns > 0)
-        r->gpu_ns[out->phase] += (float)gpu_ns;
     return rc;
+}
+
+void gwa_steps_took(struct gwa_steps *s, const struct gwt_event *e, const struct gwa_place *place,
+                    double gpu_ns)
+{
+    struct gwa_step_time *time = &s->times[place->step];
+    struct gwa_lengths *l = s->lengths;
+    double ns = gpu_ns > 0 ? gpu_ns : 0; /* NaN: nor can it be added up */
+    time->gpu_ns[place->phase] += (float)ns;
+    if (e->kind != GWT_LAUNCH || place->phase != GWA_PHASE_BACKWARD || !gwa_executed(e))
+        return;
+    l->ns[l->next++ % GRAM] = ns;
+    double sum = 0;
+    for (unsigned i = 1; i <= place->recompute; i++)
+        sum += l->ns[(l->next - i) % GRAM];
+    time->recompute_ns += (float)sum;
 }

@@ -85,15 +85,16 @@ static void phases(const struct gwa_steps *s, struct gwa_step_summary *out)
     double all_ns = 0, all_launched = 0, recompute_ns = 0, recompute_launches = 0;
     for (size_t i = 0; i < s->count; i++) {
         const struct gwa_step_row *r = &s->rows[i];
+        const struct gwa_step_time *time = &s->times[i];
         if (!steady(s, i))
             continue;
         for (unsigned p = 0; p < GWA_PHASE_COUNT; p++) {
-            ns[p] += r->gpu_ns[p];
-            all_ns += r->gpu_ns[p];
+            ns[p] += time->gpu_ns[p];
+            all_ns += time->gpu_ns[p];
             launched[p] += r->launched[p];
             all_launched += r->launched[p];
         }
-        recompute_ns += r->recompute_ns;
+        recompute_ns += time->recompute_ns;
         recompute_launches += r->recompute_launches;
     }
     const double *part = all_ns > 0 ? ns : launched;

@@ -413,8 +413,13 @@ void gw_capture_ended(int status);
     } while (0)
 #define A_FUNC_NAME(handle, name)                                                                  \
     do {                                                                                           \
-        if (r == 0 && gw_unlikely(!gw_driver.cuFuncGetName))                                       \
-            gw_names_hint((const void *)(handle), (name));                                         \
+        if (r == 0)                                                                                \
+            gw_names_hint((const void *)(handle), (name), false);                                  \
+    } while (0)
+#define A_KERNEL_NAME(handle, name)                                                                \
+    do {                                                                                           \
+        if (r == 0)                                                                                \
+            gw_names_hint((const void *)(handle), (name), true);                                   \
     } while (0)
 #define A_FUNC_ALIAS(func, kernel)                                                                 \
     do {                                                                                           \

@@ -170,7 +170,8 @@ int gw_ring_create(const char *dump_path, const struct gwt_file_header *file, ch
 void gw_ring_unlink(void);
 void gw_ring_forget(void); /* in a forked child */
 int gw_ring_thread(struct gw_thread *t);
-bool gw_ring_full(void); /* it would find no slot: not worth asking at every call */
+void gw_ring_no_room(int error); /* said once; threads may ask again a few times */
+bool gw_ring_full(void);         /* it would find no slot: not worth asking at every call */
 void gw_ring_thread_close(struct gw_thread *t);
 void gw_ring_thread_named(struct gwt_slot *slot, const char *name);
 struct gwt_slot *gw_ring_slot(unsigned index);
@@ -223,7 +224,7 @@ uint32_t gw_signature_of(const void *func, const uint32_t grid[3], const uint32_
                          uint32_t shared); /* pre: locked */
 void gw_names_pending(void);               /* learns the names that a capture had postponed */
 void gw_names_invalidate(void);            /* a module went: handles may be reused */
-void gw_names_hint(const void *func, const char *name); /* drivers without cuFuncGetName */
+void gw_names_hint(const void *handle, const char *name, bool kernel); /* kernel: a CUkernel */
 void gw_names_alias(const void *func, const void *kernel);
 void gw_names_reset(void);
 bool gw_signature_is_comm(uint32_t id);        /* a kernel of NCCL's */

@@ -191,13 +191,13 @@ struct gw_thread *gw_thread_get(void)
     int saved = errno;
     struct gw_thread *t =
         mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (t != MAP_FAILED) {
-        if (gw_ring_thread(t) == 0) {
-            pthread_setspecific(thread_key, t);
-            gw_self = t;
-        } else {
-            munmap(t, sizeof *t);
-        }
+    if (t == MAP_FAILED) {
+        gw_ring_no_room(errno);
+    } else if (gw_ring_thread(t) == 0) {
+        pthread_setspecific(thread_key, t);
+        gw_self = t;
+    } else {
+        munmap(t, sizeof *t);
     }
     errno = saved;
     return gw_self;

@@ -34,12 +34,13 @@ static uint8_t comm[SIGNATURES / 8]; /* signatures of NCCL's kernels */
 static uint32_t functions_used, signatures_used, functions_pending;
 uint32_t gw_names_epoch = 1;
 
-/* Handles of drivers without cuFuncGetName: their names pass by in cuModuleGetFunction and
- * cuLibraryGetKernel. */
+/* What passes by in cuModuleGetFunction and cuLibraryGetKernel: which handles are CUkernels, and
+ * the names of all for drivers without cuFuncGetName. */
 #define HINTS (1u << 14)
 struct hint {
     const void *handle;
     uint32_t name;
+    bool kernel;
 };
 static struct hint hints[HINTS];
 static uint32_t hints_used;
@@ -77,14 +78,18 @@ static struct hint *hint(const void *handle, bool add)
     }
 }
 
-void gw_names_hint(const void *func, const char *name)
+void gw_names_hint(const void *handle, const char *name, bool kernel)
 {
-    if (!func || !name || gw_load_acquire(&gw_state) != GW_ACTIVE)
+    if (!handle || !name || gw_load_acquire(&gw_state) != GW_ACTIVE)
         return;
+    bool nameless = !gw_driver.cuFuncGetName;
     gw_lock();
-    struct hint *h = hint(func, true);
-    if (h)
-        h->name = gw_string(name, strnlen(name, NAME_MAX_));
+    struct hint *h = hint(handle, nameless || kernel);
+    if (h) {
+        h->kernel = kernel; /* a handle of an unloaded module may come again as the other kind */
+        if (nameless)
+            h->name = gw_string(name, strnlen(name, NAME_MAX_));
+    }
     gw_unlock();
 }
 
@@ -92,16 +97,22 @@ void gw_names_alias(const void *func, const void *kernel)
 {
     gw_lock();
     struct hint *from = hint(kernel, false), *to = from ? hint(func, true) : NULL;
-    if (to)
+    if (to) {
         to->name = from->name;
+        to->kernel = false;
+    }
     gw_unlock();
 }
 
-/* A launch takes a CUfunction or a CUkernel cast to one, and only the driver knows which. */
+/* A launch takes a CUfunction or a CUkernel cast to one. The driver says no to the wrong
+ * question, which compute-sanitizer reports as an error of the program: what is known to be a
+ * kernel is asked as one. */
 static const char *ask(const void *handle)
 {
+    const struct hint *h = hint(handle, false);
     const char *name = NULL;
-    if (gw_driver.cuFuncGetName && gw_driver.cuFuncGetName(&name, (CUfunction)handle) == 0 && name)
+    if (!(h && h->kernel) && gw_driver.cuFuncGetName &&
+        gw_driver.cuFuncGetName(&name, (CUfunction)handle) == 0 && name)
         return name;
     name = NULL;
     if (gw_driver.cuKernelGetName && gw_driver.cuKernelGetName(&name, (CUkernel)handle) == 0 &&

@@ -346,8 +346,13 @@ static inline struct gw_thread *may_record(struct gw_frame *f, uint64_t t1)
 {
     struct gw_thread *t = gw_self;
     leave_frame(f);
-    if (gw_unlikely(!gw_load_relaxed(gw_alive)))
-        return NULL; /* never started, or finished meanwhile */
+    if (gw_unlikely(!gw_load_relaxed(gw_alive))) {
+        /* Never started, or finished meanwhile; or another thread is so slow at starting that
+         * this one has not waited for it. */
+        if (gw_load_relaxed(&gw_state) == GW_STARTING)
+            gw_count(GWT_C_NO_RING, 1);
+        return NULL;
+    }
     if (gw_unlikely(!t) && !(t = gw_thread_get())) {
         gw_count(GWT_C_NO_RING, 1);
         return NULL;

@@ -19,6 +19,7 @@
 #define DEFLOG_OFFSET (SLOTS_OFFSET + GWT_THREAD_SLOTS * sizeof(struct gwt_slot))
 #define RINGS_OFFSET  (DEFLOG_OFFSET + GWT_DEFLOG_SIZE)
 #define RINGS_MAX     (48u << 20) /* of all rings together */
+#define FAILURES_MAX  8           /* to get room for a ring; then no thread asks again */
 
 _Static_assert(DEFLOG_OFFSET % 4096 == 0 && RINGS_OFFSET % 4096 == 0, "mappings are page-aligned");
 
@@ -31,6 +32,7 @@ static char ring_path_[PATH_MAX];
 static uint64_t file_size;
 static uint32_t slots_ever;
 static uint32_t full; /* no slot is free, and none can be added */
+static uint32_t failures;
 static uint32_t last_thread;
 static void *maps[GWT_THREAD_SLOTS];
 static struct {
@@ -159,7 +161,8 @@ int gw_ring_create(const char *dump_path, const struct gwt_file_header *file, ch
     memcpy(h->boot_id, file->boot_id, sizeof h->boot_id);
     if (strlen(dump_path) < sizeof h->dump_path)
         strcpy(h->dump_path, dump_path);
-    memcpy(h->counters, before.counters, sizeof h->counters);
+    for (unsigned i = 0; i < GWT_COUNTER_SLOTS; i++) /* other threads count already */
+        gw_add_relaxed(&h->counters[i], gw_load_relaxed(&before.counters[i]));
     /* Too long for the header: the reader looks for the same name beside the dump. */
     if (strlen(ring_path_) < 256)
         strcpy(ring_path, ring_path_);
@@ -180,7 +183,7 @@ void gw_ring_forget(void)
     ring_fd = -1;
     ring_path_[0] = 0;
     file_size = 0;
-    slots_ever = last_thread = full = 0;
+    slots_ever = last_thread = full = failures = 0;
     memset(maps, 0, sizeof maps);
     memset(&before, 0, sizeof before);
     gw_header = &before;
@@ -219,20 +222,33 @@ static uint32_t records_for(uint32_t n)
     return n < 8 ? 65536 : n < 24 ? 16384 : 2048;
 }
 
-/* pre:  locked. */
+void gw_ring_no_room(int error)
+{
+    if (gw_add_relaxed(&failures, 1) == 0)
+        gw_say("no ring for a thread: %s; its calls are counted, not recorded", strerror(error));
+}
+
+/* pre:  locked. post: NULL: there is no room. */
 static struct gwt_slot *add_slot(void)
 {
     uint32_t n = slots_ever;
     uint64_t size = (uint64_t)records_for(n) * sizeof(struct gwt_record);
-    if (n == GWT_THREAD_SLOTS || file_size - RINGS_OFFSET + size > RINGS_MAX)
+    if (n == GWT_THREAD_SLOTS || file_size - RINGS_OFFSET + size > RINGS_MAX) {
+        gw_store_relaxed(&failures, FAILURES_MAX); /* as many as there may be: nothing to be said */
         return NULL;
-    if (reserve(ring_fd, file_size, size) != 0)
+    }
+    int r = reserve(ring_fd, file_size, size);
+    if (r < 0) {
+        gw_ring_no_room(-r);
         return NULL;
+    }
     /* Faulted in now, so that no store of the record path waits for a page. */
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring_fd,
                    (off_t)file_size);
-    if (p == MAP_FAILED)
+    if (p == MAP_FAILED) {
+        gw_ring_no_room(errno);
         return NULL;
+    }
     struct gwt_slot *s = gw_ring_slot(n);
     maps[n] = p;
     s->ring_offset = file_size;
@@ -282,7 +298,7 @@ int gw_ring_thread(struct gw_thread *t)
     struct gwt_slot *s = free_slot();
     if (!s)
         s = add_slot();
-    if (!s) {
+    if (!s && gw_load_relaxed(&failures) >= FAILURES_MAX) {
         gw_exchange(&full, 1); /* then a last look; partner: gw_ring_slot_release() */
         if ((s = free_slot()))
             gw_store_relaxed(&full, 0);

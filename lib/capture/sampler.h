@@ -88,6 +88,9 @@ extern uint32_t gw_graphs_ran; /* the program launches graphs */
 /* Before the real BeginCapture, the gate being up: waits for a sample in flight. */
 void gw_sample_wait(void);
 
+/* free_memory.c, on the timer's thread: how much of the device is free. Seldom does anything. */
+void gw_free_memory_ask(void);
+
 /* Waits for the device that have returned, any thread: the device was idle a moment ago. */
 extern uint64_t gw_awaited;
 

@@ -447,8 +447,10 @@ static void *run(void *arg)
         say_fact("the spacer kernel could not be prepared");
         goto out;
     }
+    gw_free_memory_ask();
     /* A full device, or captures one after another, leave no room at first: later, then. */
     while (!calibrate()) {
+        gw_free_memory_ask();
         nap(CALIBRATE_NS / 4);
         if (gw_load_acquire(&stop_word) || gw_load_acquire(&gw_state) != GW_ACTIVE)
             goto out;
@@ -466,6 +468,7 @@ static void *run(void *arg)
         pace(&heads, &paced);
         if (!may_call())
             continue;
+        gw_free_memory_ask();
         harvest();
         uint64_t now = gw_now_ns();
         if (now - calibrated > CALIBRATE_NS && gw_load_relaxed(&gw_timing)) {

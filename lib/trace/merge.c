@@ -1,4 +1,4 @@
-/* gwt_next(): all threads' events by time of return.
+/* gwt_read(): all threads' events by time of return.
  *
  * Each thread's sources are in order of sequence numbers, and within a thread records are in
  * order of return, so this is a k-way merge over a heap of threads. A frame is decoded when
@@ -60,29 +60,75 @@ static void drop_top(struct gwt_trace *t)
 
 /* ---- sources ------------------------------------------------------------------------------ */
 
+/* One buffer is kept: the next frame most likely fits. */
 static void release(struct gwt_trace *t, struct cursor *c)
 {
-    if (c->owned)
+    if (c->owned) {
         t->held -= c->owned_count;
-    free(c->owned);
+        if (c->owned_room > t->spare_room) {
+            free(t->spare);
+            t->spare = c->owned;
+            t->spare_room = c->owned_room;
+        } else {
+            free(c->owned);
+        }
+    }
     c->owned = NULL;
     c->records = NULL;
     c->pos = c->len = 0;
 }
 
-/* post: t->decoded holds the source's records; 0 or negative. */
-static int decode(struct gwt_trace *t, const struct source *s)
+/* post: room for `count` records of the cursor's own, or -ENOMEM. */
+static int own(struct gwt_trace *t, struct cursor *c, uint32_t count)
+{
+    if (t->spare_room >= count) {
+        c->owned = t->spare;
+        c->owned_room = t->spare_room;
+        t->spare = NULL;
+        t->spare_room = 0;
+    } else {
+        c->owned = malloc(count * sizeof(*c->owned));
+        c->owned_room = count;
+        if (!c->owned)
+            return -ENOMEM;
+    }
+    c->owned_count = count;
+    t->held += count;
+    return 0;
+}
+
+/* post: `to` holds the source's records; 0 or negative. */
+static int decode(struct gwt_trace *t, const struct source *s, struct gwt_record *to)
 {
     int fd = t->fd[s->file], rc;
 
     if (s->codec == GWT_CODEC_RAW) {
-        rc = gwt_read_at(fd, s->offset, t->decoded, s->count * sizeof(*t->decoded));
-        if (!rc && gwt_crc32c(t->decoded, s->count * sizeof(*t->decoded)) != s->payload_check)
+        rc = gwt_read_at(fd, s->offset, to, s->count * sizeof(*to));
+        if (!rc && gwt_crc32c(to, s->count * sizeof(*to)) != s->payload_check)
             rc = -EBADMSG;
         return rc;
     }
     rc = gwt_read_at(fd, s->offset, t->stored, s->stored);
-    return rc ? rc : gwt_decode_records(t->decoder, t->stored, s->stored, t->decoded, s->count);
+    return rc ? rc : gwt_decode_records(t->decoder, t->stored, s->stored, to, s->count);
+}
+
+/* post: c->owned holds `count` records of the source from `skip` on; 0 or negative. */
+static int slice(struct gwt_trace *t, struct cursor *c, uint32_t skip, uint32_t count)
+{
+    const struct source *s = &t->sources[c->source];
+    int rc;
+
+    if (!t->decoded) {
+        t->decoded = malloc(t->decoded_count * sizeof(*t->decoded));
+        if (!t->decoded)
+            return -ENOMEM;
+    }
+    rc = decode(t, s, t->decoded);
+    if (!rc)
+        rc = own(t, c, count);
+    if (!rc)
+        memcpy(c->owned, t->decoded + skip, count * sizeof(*c->owned));
+    return rc;
 }
 
 /* post: c->records are those of the current source from c->seq on; or negative. */
@@ -101,18 +147,20 @@ static int load(struct gwt_trace *t, struct cursor *c)
         c->len = count;
         return 0;
     }
-    rc = decode(t, s);
-    if (rc)
-        return rc;
-    if (count > SLICE && t->held + count > HELD_MAX)
+    if (count > SLICE && t->held + s->count > HELD_MAX) {
         count = SLICE;
-    c->owned = malloc(count * sizeof(*c->owned));
-    if (!c->owned)
-        return -ENOMEM;
-    memcpy(c->owned, t->decoded + skip, count * sizeof(*c->owned));
-    c->owned_count = count;
-    t->held += count;
-    c->records = c->owned;
+        rc = slice(t, c, skip, count);
+        skip = 0;
+    } else {
+        rc = own(t, c, s->count);
+        if (!rc)
+            rc = decode(t, s, c->owned);
+    }
+    if (rc) {
+        release(t, c);
+        return rc;
+    }
+    c->records = c->owned + skip;
     c->len = count;
     return 0;
 }
@@ -182,75 +230,105 @@ static void read_section(const struct gwt_record *r, struct gwt_event *e)
     e->allocated = (uint64_t)s.measured_us * 1000;
 }
 
-int gwt_next(struct gwt_trace *t, struct gwt_event *e)
+static void read_allocator(const struct gwt_record *r, struct gwt_event *e)
 {
-    const struct gwt_record *r;
-    struct cursor *c;
-    uint64_t key;
+    struct gwt_record_allocator a;
 
-    for (;;) {
-        if (!t->heap_count)
-            return 0;
-        c = &t->cursors[t->heap[0].cursor];
-        if (c->pos < c->len)
-            break;
-        refill(t);
-    }
-    r = &c->records[c->pos++];
-    e->thread = c->thread;
-    e->seq = c->seq++;
+    memcpy(&a, r, sizeof(a));
+    e->t1_ns = e->t0_ns;
+    e->flags = 0;
+    e->stream = 0;
+    e->status = 0;
+    e->device = (uint8_t)a.flags;
+    e->arg = a.address;
+    e->value = 0;
+    e->size = (int64_t)a.size_512 * 512;
+    e->allocated = a.allocated;
+    e->reserved = (uint64_t)a.reserved_512 * 512;
+    e->raw = 0;
+}
+
+/* post: what a record says but for its thread and number. `end`: its return, in ticks */
+static inline void convert(struct gwt_trace *t, const struct gwt_record *r, uint64_t end,
+                           struct gwt_event *e)
+{
     e->api = r->api;
     e->kind = t->defs.kind[r->api];
     e->level = t->defs.level[r->api];
     e->spare = 0;
-    e->t0_ns = gwt_clock_ns(&t->clock, r->t0);
-    if (__builtin_expect(r->api == GWT_API_PSEUDO + GWT_ALLOCATOR, 0)) {
-        struct gwt_record_allocator a;
-
-        memcpy(&a, r, sizeof(a));
+    e->t0_ns = gwt_clock_ns(&t->at, r->t0);
+    if (r->api == GWT_API_PSEUDO + GWT_ALLOCATOR) {
+        read_allocator(r, e);
+        return;
+    }
+    e->t1_ns = gwt_clock_ns(&t->at, end);
+    if (e->t1_ns < e->t0_ns)
         e->t1_ns = e->t0_ns;
-        e->flags = 0;
-        e->stream = 0;
-        e->status = 0;
-        e->device = (uint8_t)a.flags;
-        e->arg = a.address;
-        e->value = 0;
-        e->size = (int64_t)a.size_512 * 512;
-        e->allocated = a.allocated;
-        e->reserved = (uint64_t)a.reserved_512 * 512;
-        e->raw = 0;
-    } else {
-        e->t1_ns = gwt_clock_ns(&t->clock, return_of(r));
-        if (e->t1_ns < e->t0_ns)
-            e->t1_ns = e->t0_ns;
-        e->flags = r->flags;
-        e->stream = r->stream;
-        e->status = r->status;
-        e->device = t->defs.device[r->stream];
-        e->arg = r->arg;
-        e->value = r->value;
-        e->size = 0;
-        e->allocated = 0;
-        e->reserved = 0;
-        e->raw = gwt_has_no_dur(r->api) ? r->dur : 0;
-        if (e->kind == GWT_LOST) {
-            t->lost_seen += r->value;
-            gwt_account_done(t);
-        } else if (e->kind == GWT_SECTION) {
-            read_section(r, e);
-        }
+    e->flags = r->flags;
+    e->stream = r->stream;
+    e->status = r->status;
+    e->device = t->defs.device[r->stream];
+    e->arg = r->arg;
+    e->value = r->value;
+    e->size = 0;
+    e->allocated = 0;
+    e->reserved = 0;
+    e->raw = gwt_has_no_dur(r->api) ? r->dur : 0;
+    if (e->kind == GWT_LOST) {
+        t->lost_seen += r->value;
+        gwt_account_done(t);
+    } else if (e->kind == GWT_SECTION) {
+        read_section(r, e);
     }
+}
 
-    if (c->pos < c->len) {
-        key = return_of(&c->records[c->pos]);
-        if (key > c->key) {
-            c->key = key;
-            t->heap[0].key = key;
-            if (key > t->limit)
-                settle(t);
-        }
+/* Of the thread on top, which has records at hand, as many as come before all others'. */
+static size_t run(struct gwt_trace *t, struct gwt_event *events, size_t room)
+{
+    struct cursor *c = &t->cursors[t->heap[0].cursor];
+    const struct gwt_record *r = c->records + c->pos, *to = c->records + c->len;
+    uint64_t limit = t->limit, key = c->key, end = return_of(r);
+    size_t n = 0;
+
+    do {
+        events[n].thread = c->thread;
+        events[n].seq = c->seq + n;
+        convert(t, r, end, &events[n]);
+        n++;
+        if (++r == to)
+            break;
+        end = return_of(r);
+        if (end > key)
+            key = end;
+    } while (n < room && key <= limit);
+    c->pos += (uint32_t)n;
+    c->seq += n;
+    if (key > c->key) {
+        c->key = t->heap[0].key = key;
+        if (key > limit)
+            settle(t);
     }
-    return 1;
+    return n;
+}
+
+size_t gwt_read(struct gwt_trace *t, struct gwt_event *events, size_t room)
+{
+    size_t n = 0;
+
+    while (n < room && t->heap_count) {
+        const struct cursor *c = &t->cursors[t->heap[0].cursor];
+
+        if (c->pos < c->len)
+            n += run(t, events + n, room - n);
+        else
+            refill(t);
+    }
+    return n;
+}
+
+int gwt_next(struct gwt_trace *t, struct gwt_event *event)
+{
+    return gwt_read(t, event, 1) == 1;
 }
 
 /* ---- start and end ------------------------------------------------------------------------ */
@@ -259,6 +337,7 @@ void gwt_rewind(struct gwt_trace *t)
 {
     t->heap_count = 0;
     t->lost_seen = 0;
+    t->at = t->clock;
     for (size_t i = 0; i < t->cursors_count; i++) {
         struct cursor *c = &t->cursors[i];
 
@@ -298,8 +377,8 @@ int gwt_merge_start(struct gwt_trace *t)
         if (!memory)
             return -ENOMEM;
         t->decoder = gwt_decoder_init(memory, size, (uint32_t)count);
-        t->decoded = malloc(count * sizeof(*t->decoded));
-        if (!t->decoder || !t->decoded)
+        t->decoded_count = count;
+        if (!t->decoder)
             return -ENOMEM;
     }
     for (size_t i = 0; i < t->sources_count; i++) {
@@ -327,4 +406,5 @@ void gwt_merge_free(struct gwt_trace *t)
     free(t->stored);
     free(t->decoder);
     free(t->decoded);
+    free(t->spare);
 }

@@ -1,7 +1,7 @@
 /* The reader's parts, in the order of gwt_open(): reader.c (interface, coverage), snapshot.c
  * and ring.c (what is there at one moment), index.c (one pass over all frames) with frames.c
  * (finding them in a damaged file), defs.c (tables from the definition log) and clock.c; then
- * merge.c (gwt_next).
+ * merge.c (gwt_read).
  *
  * Everything read is untrusted. Memory stays within a small multiple of the input: event
  * frames are decoded a few at a time (merge.c), and all other frames share one budget. */
@@ -179,7 +179,7 @@ struct cursor { /* of one thread that has events */
     uint32_t pos, len; /* in records */
     const struct gwt_record *records;
     struct gwt_record *owned; /* records, if they are the cursor's own */
-    uint32_t owned_count;
+    uint32_t owned_count, owned_room;
     uint64_t seq; /* of records[pos], or the least that may come next */
     uint64_t key; /* latest return so far */
 };
@@ -217,7 +217,11 @@ struct gwt_trace {
     uint64_t held;  /* records in the cursors' own memory */
     void *stored;   /* one frame, */
     struct gwt_decoder *decoder;
-    struct gwt_record *decoded; /* and its records */
+    struct gwt_record *decoded; /* and its records, where they are sliced */
+    size_t decoded_count;
+    struct gwt_record *spare; /* what a cursor left */
+    uint32_t spare_room;
+    struct clock at; /* the clock, with a place of its own in the run */
     uint64_t lost_seen;
 };
 

@@ -1,9 +1,15 @@
 #!/bin/sh
-# Every call that returned before a SIGKILL or SIGSEGV is read back, once.
+# Every call that returned before the end is read back, once: whatever ends the process, and
+# whatever the library's own thread was doing. `make kills` does it by the thousand.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/gpuwait-crash.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
-python3 "$here/kill.py" --times 15 --ring dump --dir "$scratch" --seed 1
-python3 "$here/kill.py" --times 10 --ring shm --dir "$scratch" --seed 2
-python3 "$here/kill.py" --times 8 --signal SEGV --dir "$scratch" --seed 3
+kill_() { python3 "$here/kill.py" --dir "$scratch" --longest 0.4 "$@"; }
+kill_ --times 8 --ring dump --seed 1
+kill_ --times 6 --ring shm --seed 2
+kill_ --times 4 --signal SEGV --seed 3
+kill_ --times 3 --signal EXIT --seed 4
+kill_ --times 3 --signal GROUP --seed 5
+kill_ --times 10 --drain sleep,before,half,after --seed 6
+kill_ --times 2 --drain late --longest 0.1 --seed 7

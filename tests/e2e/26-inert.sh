@@ -69,16 +69,19 @@ if pid == 0:
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
 if sys.argv[1] == 'before':
     use()"
-# Its exit waits for none of the threads that only its parent has (the timer's 200 ms).
+# Its exit waits for none of the threads that only its parent has (the timer's 200 ms): then
+# all would last that long, and on a busy machine some do.
 quick="$fork
 import time
-begun = time.time()
+lasted = []
 for i in range(10):
+    begun = time.time()
     pid = os.fork()
     if pid == 0:
         sys.exit(0)
     os.waitpid(pid, 0)
-assert time.time() - begun < 1.5, time.time() - begun"
+    lasted.append(time.time() - begun)
+assert min(lasted) < 0.15, lasted"
 preloaded python3 -c "$quick" after >"$out" 2>"$err"
 is "children exit at once: output" "" "$(cat "$out" "$err")"
 rm -rf gpuwait.trace

@@ -230,6 +230,19 @@ class Reduce(unittest.TestCase):
         bands = {"over_100us_pct": 66.6667, "10_to_100us_pct": 16.6667, "under_10us_pct": 1.6667}
         self.assertEqual(made["gap_bands"], bands)
         self.assertEqual(facts["own_kernels_dropped"], 1)
+        self.assertNotIn("collectives", made)
+
+    def test_communication(self):
+        rows = [
+            self.row("kernel", "f(int)", 0.0, 100.0),
+            self.row("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)", 80.0, 60.0),  # 40 of it alone
+            self.row("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 130.0, 30.0, bytes=1),  # 20 of it alone
+            self.row("kernel", "f(int)", 180.0, 20.0),
+        ]
+        made, _ = truth.reduce_events(rows, base_ns=10**18)
+        time = {"compute_pct": 60.0, "exposed_comm_pct": 20.0, "exposed_copy_pct": 10.0, "idle_pct": 10.0}
+        self.assertEqual(made["time"], time)
+        self.assertEqual([row[:2] for row in made["collectives"]], [[10**18 + 80000, 10**18 + 140000]])
 
     def test_unknown_copy_shows(self):
         made, _ = truth.reduce_events([self.row("gpu_memcpy", "Memcpy ??? (Host -> Device)", 1.0, 1.0, bytes=9)])

@@ -80,6 +80,23 @@ def gap_bands(spans):
     return {key: round(100.0 * us / total, 4) if total else None for key, us in sums.items()}
 
 
+def additive(spans):
+    """Shares of first start to last end, in %, by what has precedence: (start, end, class) with class
+    0 compute, 1 communication, 2 copies; what is left is idle."""
+    keys = ("compute_pct", "exposed_comm_pct", "exposed_copy_pct", "idle_pct")
+    if not spans:
+        return dict.fromkeys(keys)
+    edges = sorted([(s, 1, c) for s, _, c in spans] + [(e, -1, c) for _, e, c in spans])
+    on, sums, last = [0, 0, 0], [0.0] * 4, edges[0][0]
+    for t, step, kind in edges:
+        owner = next((c for c in range(3) if on[c]), 3)
+        sums[owner] += t - last
+        on[kind] += step
+        last = t
+    total = last - edges[0][0]
+    return {key: round(100.0 * us / total, 4) if total else None for key, us in zip(keys, sums)}
+
+
 def graph_launches(rows):
     """Operations of one graph launch share its correlation id: from the first one's start to
     the last one's end."""
@@ -94,8 +111,9 @@ def graph_launches(rows):
     return {"launches": len(graphs), "nodes": sum(n for _, _, n in graphs), "us": round(total, 3)}
 
 
-def reduce_events(events):
+def reduce_events(events, base_ns=0):
     kernels, kernel_us, copy_us, spans, devices, graphs = {}, {}, {}, [], set(), []
+    classes, collectives = [], []
     copies = {d: {"calls": 0, "bytes": 0} for d in ("H2D", "D2H", "D2D")}
     memsets = own = 0
     for row in events:
@@ -110,6 +128,9 @@ def reduce_events(events):
                 continue
             kernels[name] = kernels.get(name, 0) + 1
             kernel_us[name] = kernel_us.get(name, 0.0) + row["dur"]
+            if name.startswith("nccl"):
+                start = base_ns + round(row["ts"] * 1e3)
+                collectives.append([start, start + round(row["dur"] * 1e3), name])
         elif cat == "gpu_memcpy":
             total = copies.setdefault(direction(row["name"]), {"calls": 0, "bytes": 0})
             total["calls"] += args.get("copy_count", 1)
@@ -120,6 +141,8 @@ def reduce_events(events):
         graphs.append(row)
         devices.add(args.get("device", 0))
         spans.append((row["ts"], row["ts"] + row["dur"]))
+        kind = 2 if cat != "kernel" else 1 if name.startswith("nccl") else 0
+        classes.append((row["ts"], row["ts"] + row["dur"], kind))
     bands = gap_bands(spans)
     truth = {
         "kernels": dict(sorted(kernels.items())),
@@ -133,7 +156,10 @@ def reduce_events(events):
         else None,
         "busy_pct": bands.pop("busy_pct"),
         "gap_bands": bands,
+        "time": additive(classes),
     }
+    if collectives:
+        truth["collectives"] = sorted(collectives)  # start and end, ns of the real-time clock
     return truth, {"devices": len(devices), "own_kernels_dropped": own}
 
 
@@ -168,7 +194,8 @@ def since(trace, begin_ns):
 def write(trace_path, out_path, range_name, how, peak=None, extra=None, begin_ns=None):
     with open(trace_path, encoding="utf-8", errors="replace") as f:
         trace = json.load(f)
-    truth, facts = reduce_events(trace["traceEvents"] if begin_ns is None else since(trace, begin_ns))
+    events = trace["traceEvents"] if begin_ns is None else since(trace, begin_ns)
+    truth, facts = reduce_events(events, trace.get("baseTimeNanoseconds", 0))
     if truth["span_ms"] is None:
         raise ValueError("the referee saw nothing in range " + range_name)
     truth["range"] = range_name

@@ -20,6 +20,10 @@ for f in gpu link excess; do
     check "$f" env SIM_CLOCK=virtual "$ranks" -n 8 -s 10 -f $f -r 3 -t "$work/$f"
     check "$f: collectives end when they must" python3 "$here/collectives.py" "$work/$f"
 done
+mkdir "$work/mesh"
+check "several communicators, groups and messages" \
+    timeout 60 env SIM_CLOCK=virtual "$sim/clients/mesh" 6 20 "$work/mesh"
+check "mesh: all end when they must" python3 "$here/collectives.py" "$work/mesh"
 mkdir "$work/real"
 check "in real time" env SIM_CLOCK=real "$ranks" -n 2 -s 10 -f data -r 1 -t "$work/real"
 check "in real time: collectives end when they must" python3 "$here/collectives.py" "$work/real"

@@ -57,6 +57,7 @@ def main():
     for ours, theirs in (("ran", "calls"), ("captured", "captured"), ("failed", "failed"),
                          ("graph_launches", "graph_launches"), ("by_api", "by_api")):
         same(f"launches {theirs}", truth["launches"][ours], report["launches"][theirs])
+    same("handles asked for their name as what they are not", 0, truth["wrong_kind"])
     same("syncs", truth["syncs"]["calls"] - truth["syncs"]["failed"], report["syncs"]["calls"])
     same("allocations", truth["allocations"]["calls"] - truth["allocations"]["failed"],
          report["allocations"]["calls"])

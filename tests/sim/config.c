@@ -62,6 +62,9 @@ void sim_config_read(void)
     c->queues = (unsigned)env_u64("SIM_QUEUES", 0);
     c->depth = (unsigned)env_u64("SIM_DEPTH", 1024);
     c->memory = env_u64("SIM_MEMORY", (uint64_t)24 << 30);
+    c->ballast = env_u64("SIM_BALLAST", 0);
+    if (c->ballast > c->memory)
+        c->ballast = c->memory;
     c->driver_version = (int)env_u64("SIM_DRIVER_VERSION", 13000);
     c->data_max = env_u64("SIM_DATA_MAX", 64 << 10);
     c->blocking = env_u64("CUDA_LAUNCH_BLOCKING", 0) != 0;

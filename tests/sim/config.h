@@ -21,6 +21,7 @@ struct sim_config {
     unsigned queues;      /* SIM_QUEUES: hardware queues; 0: as many as streams */
     unsigned depth;       /* SIM_DEPTH: operations waiting in one stream before a call blocks */
     uint64_t memory;      /* SIM_MEMORY: bytes of device memory */
+    uint64_t ballast;     /* SIM_BALLAST: of these, held by another process */
     int driver_version;   /* SIM_DRIVER_VERSION */
     uint64_t data_max;    /* SIM_DATA_MAX: larger copies take their time but move no bytes */
     bool blocking;        /* CUDA_LAUNCH_BLOCKING */

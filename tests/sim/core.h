@@ -227,6 +227,7 @@ struct sim_func {
     bool loaded; /* lazily, at the first launch */
 };
 struct sim_func *sim_func_of(const void *handle); /* CUfunction or CUkernel; NULL: invalid */
+extern uint64_t sim_wrong_kind; /* names asked of a kernel as a function, or the other way */
 double sim_func_ns(struct sim_func *f, const unsigned grid[3], const unsigned block[3],
                    double *demand);
 /* Arguments that a kernel with a behaviour of its own needs, copied at the launch. */

@@ -88,7 +88,8 @@ int sim_memory_alloc(unsigned device, size_t bytes, size_t align, bool managed, 
     size_t rounded = (bytes + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
     if (!bytes)
         return E_VALUE;
-    if (!a->base || rounded > sim_cfg.memory || a->used + rounded > sim_cfg.memory)
+    if (!a->base || rounded > sim_cfg.memory ||
+        a->used + rounded > sim_cfg.memory - sim_cfg.ballast)
         return E_MEMORY;
     uintptr_t p = sim_arena_place(a, rounded, align < DEVICE_ALIGN ? DEVICE_ALIGN : align);
     if (!p)
@@ -225,7 +226,7 @@ CUresult sim_cuMemGetInfo_v2(size_t *available, size_t *total)
     if (total)
         *total = sim_cfg.memory;
     if (available)
-        *available = sim_cfg.memory - sim_arenas[current_device()].used;
+        *available = sim_cfg.memory - sim_cfg.ballast - sim_arenas[current_device()].used;
     sim_unlock();
     return E_OK;
 }

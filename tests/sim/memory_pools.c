@@ -190,7 +190,8 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t n,
     sim_lock();
     int status = sim_ready();
     struct physical *p = NULL;
-    if (!status && (sim_arenas[device].used + n > sim_cfg.memory || !(p = calloc(1, sizeof *p))))
+    if (!status && (sim_arenas[device].used + n > sim_cfg.memory - sim_cfg.ballast ||
+                    !(p = calloc(1, sizeof *p))))
         status = E_MEMORY;
     if (p) {
         *p = (struct physical){.magic = MAGIC_PHYS, .device = device, .bytes = n, .refs = 1};

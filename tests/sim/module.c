@@ -540,11 +540,16 @@ CUresult sim_cuLibraryGetGlobal(CUdeviceptr *ptr, size_t *bytes, CUlibrary lib, 
 
 /* ---- calls: functions ------------------------------------------------------------------------ */
 
+/* Handles asked for their name as what they are not: compute-sanitizer reports each. */
+uint64_t sim_wrong_kind;
+
 CUresult sim_cuFuncGetName(const char **name, CUfunction func)
 {
     struct sim_func *f = sim_func_of(func);
     if (sim_cfg.driver_version < 12030)
         return E_NOT_SUPPORTED;
+    if (f && f->kernel)
+        __atomic_fetch_add(&sim_wrong_kind, 1, __ATOMIC_RELAXED);
     if (!name || !f || f->kernel)
         return name ? E_HANDLE : E_VALUE;
     *name = f->text;
@@ -556,6 +561,8 @@ CUresult sim_cuKernelGetName(const char **name, CUkernel kernel)
     struct sim_func *f = sim_func_of(kernel);
     if (sim_cfg.driver_version < 12030)
         return E_NOT_SUPPORTED;
+    if (f && !f->kernel)
+        __atomic_fetch_add(&sim_wrong_kind, 1, __ATOMIC_RELAXED);
     if (!name || !f || !f->kernel)
         return name ? E_HANDLE : E_VALUE;
     *name = f->text;

@@ -504,6 +504,7 @@ static void put_truth(FILE *f)
     fputs(", \"called_by_api\": ", f);
     put_apis(f, launch, 2, false);
     fputs("},\n", f);
+    fprintf(f, " \"wrong_kind\": %" PRIu64 ",\n", sim_wrong_kind);
     put_group(f, "syncs", sync, 1);
     put_group(f, "allocations", allocation, 2);
     put_group(f, "frees", release, 2);

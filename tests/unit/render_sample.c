@@ -240,6 +240,7 @@ static struct gwa_device devices[2] = {{
                .baseline_bytes = INT64_C(5368709120),
                .activation_bytes = INT64_C(4294967296),
                .used_bytes = INT64_C(11811160064),
+               .capacity_bytes = INT64_C(15300820992),
                .headroom_bytes = INT64_C(6710886400),
                .batch_multiplier = 2.41,
                .growth_bytes_per_step = 12582912,
@@ -250,8 +251,7 @@ static struct gwa_device devices[2] = {{
                .frees_per_step = 0.1,
                .host_allocs_per_step = 0,
                .alloc_ms_per_step = 0.1,
-               .pytorch = true,
-               .from_reserved = true},
+               .pytorch = true},
 }};
 
 static struct gwt_coverage coverage = {.ended = true, .events = 612345};
@@ -367,6 +367,7 @@ static void forget_device(struct gwa_device *d, const char *method)
                                            .baseline_bytes = -1,
                                            .activation_bytes = -1,
                                            .used_bytes = -1,
+                                           .capacity_bytes = -1,
                                            .headroom_bytes = -1};
     FORGET(d->memory, batch_multiplier, steps_to_full);
     FORGET(d->memory, retry_ms, alloc_ms_per_step);

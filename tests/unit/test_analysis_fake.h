@@ -68,6 +68,15 @@ int gwt_next(struct gwt_trace *t, struct gwt_event *e)
     return 1;
 }
 
+size_t gwt_read(struct gwt_trace *t, struct gwt_event *events, size_t room)
+{
+    size_t n = 0;
+
+    while (n < room && gwt_next(t, &events[n]))
+        n++;
+    return n;
+}
+
 void gwt_rewind(struct gwt_trace *t)
 {
     t->next = 0;

@@ -9,6 +9,13 @@
 
 struct gw_options gw_options;
 
+static unsigned said;
+void gw_say(const char *format, ...)
+{
+    (void)format;
+    said++;
+}
+
 static struct gw_thread threads[GWT_THREAD_SLOTS];
 
 /* As many as RINGS_MAX has room for: 8 x 2 MiB, 16 x 512 KiB, the rest in rings of 64 KiB. */
@@ -42,11 +49,43 @@ static void test_threads_without_a_slot_need_not_ask(void **state)
     assert_true(gw_ring_full());
 }
 
+/* A file descriptor that takes nothing stands for a full disk. */
+static void test_room_that_is_not_to_be_had(void **state)
+{
+    (void)state;
+    int real = ring_fd;
+    said = 0;
+    ring_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (unsigned i = 0; i < FAILURES_MAX; i++) {
+        assert_false(gw_ring_full());
+        assert_int_equal(gw_ring_thread(&threads[0]), -ENOSPC);
+    }
+    assert_true(gw_ring_full());
+    assert_int_equal(said, 1);
+    close(ring_fd);
+    ring_fd = real;
+}
+
+/* Once is an accident: the next thread gets its ring. */
+static void test_room_that_was_not_to_be_had_once(void **state)
+{
+    int real = ring_fd;
+    (void)state;
+    said = 0;
+    ring_fd = -1;
+    assert_int_equal(gw_ring_thread(&threads[0]), -ENOSPC);
+    ring_fd = real;
+    assert_int_equal(said, 1);
+    assert_int_equal(gw_ring_thread(&threads[0]), 0);
+}
+
 static int create_ring(void **state)
 {
-    static char directory[] = "/tmp/gpuwait-ring-XXXXXX";
+    static char directory[32];
     static char path[128], ring_path[256];
     struct gwt_file_header file = {.pid = 1};
+    gw_ring_forget();
+    strcpy(directory, "/tmp/gpuwait-ring-XXXXXX");
     if (!mkdtemp(directory))
         return -1;
     strcpy(gw_options.ring, "dump");
@@ -61,10 +100,14 @@ static int remove_ring(void **state)
     return rmdir(*state);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create_ring, remove_ring)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_without_a_slot_need_not_ask),
+        TEST(test_threads_without_a_slot_need_not_ask),
+        TEST(test_room_that_is_not_to_be_had),
+        TEST(test_room_that_was_not_to_be_had_once),
     };
-    return cmocka_run_group_tests(tests, create_ring, remove_ring);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

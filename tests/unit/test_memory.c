@@ -149,6 +149,57 @@ static void footprint_and_room(void **state)
     end(&r);
 }
 
+/* What the driver answers, when it is asked. */
+static void is_free(struct run *r, int64_t bytes)
+{
+    event(r, (struct gwt_event){.kind = GWT_FREE_MEMORY, .value = (uint64_t)bytes});
+}
+
+static void others_leave_less(void **state)
+{
+    struct run r;
+    (void)state;
+    begin(&r);
+    is_free(&r, 30 * GIB); /* nothing is reserved yet */
+    train(&r, 0);
+    is_free(&r, 12 * GIB); /* with the 16 GiB and half a KiB of the pool: a bit less */
+    tensor(&r, 0);
+    const struct gwa_device_memory *m = finish(&r);
+    assert_false(m->from_reserved);
+    assert_int_equal(m->capacity_bytes, 28 * GIB + 512);
+    /* 14 GiB are allocated in the forward pass at most */
+    assert_int_equal(m->headroom_bytes, 14 * GIB + 512);
+    assert_true(near(m->batch_multiplier, 1 + 0.9 * 14 / 4, 1e-6));
+    end(&r);
+}
+
+static void free_while_the_pool_grows(void **state)
+{
+    struct run r;
+    (void)state;
+    begin(&r);
+    tensor(&r, 4 * GIB);
+    is_free(&r, 20 * GIB); /* the driver knows of the next 6 GiB already */
+    tensor(&r, 6 * GIB);
+    is_free(&r, 21 * GIB);
+    const struct gwa_device_memory *m = finish(&r);
+    assert_int_equal(m->capacity_bytes, 30 * GIB);
+    end(&r);
+}
+
+static void absurd_free_memory(void **state)
+{
+    struct run r;
+    (void)state;
+    begin(&r);
+    is_free(&r, -1);
+    event(&r, (struct gwt_event){.kind = GWT_FREE_MEMORY, .arg = 0xff, .value = 1});
+    event(&r, (struct gwt_event){.kind = GWT_FREE_MEMORY, .arg = UINT32_MAX, .value = 1});
+    train(&r, 0);
+    assert_true(finish(&r)->from_reserved);
+    end(&r);
+}
+
 static void reserved_but_unused_is_room(void **state)
 {
     struct run r;
@@ -291,6 +342,7 @@ static void plain_allocations(void **state)
     (void)state;
     begin(&r);
     call(&r, GWT_ALLOC, 1, 8 * GIB, 0);
+    is_free(&r, 20 * GIB);
     for (unsigned i = 0; i < STEPS; i++) {
         phase(&r, i, GWA_PHASE_OTHER);
         call(&r, GWT_ALLOC, 2, 2 * GIB, 0);
@@ -303,6 +355,9 @@ static void plain_allocations(void **state)
     assert_int_equal(m->activation_bytes, 2 * GIB);
     assert_true(near(m->growth_bytes_per_step, MIB, 1));
     assert_int_equal(m->used_bytes, 10 * GIB + (STEPS - 1) * MIB);
+    /* when the driver was asked the program held 8 GiB, or 10: the next call may have been first */
+    assert_int_equal(m->capacity_bytes, 30 * GIB);
+    assert_int_equal(m->headroom_bytes, 20 * GIB - (STEPS - 1) * MIB);
     end(&r);
 
     /* physical memory that no address stands for: nothing can be said of what is held */
@@ -394,7 +449,8 @@ int main(void)
         cmocka_unit_test(growth_within_noise), cmocka_unit_test(trend_of_few_and_many),
         cmocka_unit_test(retries_and_churn),   cmocka_unit_test(plain_allocations),
         cmocka_unit_test(what_is_not_known),   cmocka_unit_test(hostile),
-        cmocka_unit_test(live_blocks),
+        cmocka_unit_test(live_blocks),         cmocka_unit_test(others_leave_less),
+        cmocka_unit_test(absurd_free_memory),  cmocka_unit_test(free_while_the_pool_grows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,9 @@ static struct gwa_step_summary place(struct gwt_trace *t, struct gwa_steps *s, d
     struct gwt_event e;
     gwt_rewind(t);
     while (gwt_next(t, &e))
-        assert_int_equal(gwa_steps_place(s, &e, gpu_ns, &where), 0);
+        assert_int_equal(gwa_steps_place(s, &e, &where), 0);
+    if (where.step != UINT32_MAX)
+        gwa_steps_took(s, &e, &where, gpu_ns);
     assert_int_equal(gwa_steps_summary(s, &out), 0);
     return out;
 }
@@ -151,7 +153,7 @@ static void without_a_loop_there_are_no_steps(void **state)
     }
     s = find(t);
     assert_int_equal(gwa_steps_count(s), 0);
-    assert_int_equal(gwa_steps_place(s, &t->events[5], 100, &where), 0);
+    assert_int_equal(gwa_steps_place(s, &t->events[5], &where), 0);
     assert_int_equal(where.step, UINT32_MAX);
     assert_int_equal(gwa_steps_summary(s, &out), 0);
     assert_int_equal(out.count, 0);
@@ -302,14 +304,17 @@ static void phases_and_recompute(void **state)
         run(t, MAIN, K_ADAM);
     }
     struct gwa_steps *s = find(t);
-    unsigned phases[GWA_PHASE_COUNT] = {0}, again = 0;
+    unsigned phases[GWA_PHASE_COUNT] = {0}, again = 0, counted = 0;
     gwt_rewind(t);
     while (gwt_next(t, &e)) {
-        assert_int_equal(gwa_steps_place(s, &e, e.kind == GWT_LAUNCH ? 1000 : 0, &where), 0);
+        assert_int_equal(gwa_steps_place(s, &e, &where), 0);
+        if (where.step != UINT32_MAX)
+            gwa_steps_took(s, &e, &where, e.kind == GWT_LAUNCH ? 1000 : 0);
         if (e.kind != GWT_LAUNCH)
             continue;
         phases[where.phase]++;
-        again += where.recompute;
+        again += where.recompute > 0;
+        counted += where.recompute;
         if (where.recompute)
             assert_in_range(e.arg, K_LAYERS, K_LAYERS + LAYERS - 1);
     }
@@ -318,6 +323,7 @@ static void phases_and_recompute(void **state)
     assert_int_equal(phases[GWA_PHASE_OPTIMIZER], 10);
     /* known as such from the fourth of a kind on; counted from the first */
     assert_int_equal(again, 10 * (LAYERS - 3));
+    assert_int_equal(counted, 10 * LAYERS);
     struct gwa_step_summary out;
     assert_int_equal(gwa_steps_summary(s, &out), 0);
     double launches = 2 * LAYERS + 5;
@@ -578,6 +584,77 @@ static void a_long_step_is_waited_for(void **state)
     assert_int_equal(out.all, 8);
     assert_near(out.launches.median, 4 + 600 * LAYERS, 0);
     assert_true(out.confidence < 0.5); /* nothing tells it from several */
+    done(t, s);
+}
+
+/* A layer fetches its weights in three places; the embedding and the head fetch theirs. */
+static void offloaded_layer(struct gwt_trace *t)
+{
+    for (unsigned k = 0; k < 3; k++) {
+        fetch(t);
+        run(t, MAIN, K_LAYERS + k);
+        run(t, MAIN, K_B + k);
+    }
+}
+
+/* Weights that come from the host, layer by layer: the host takes part in each of them, but a
+ * step is what brings all. */
+static void layers_that_fetch_are_no_steps(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 20; i++) {
+        fetch(t);
+        run(t, MAIN, K_F);
+        for (unsigned k = 0; k < 12; k++)
+            offloaded_layer(t);
+        fetch(t);
+        run(t, MAIN, K_BIG);
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_in_range(out.all, 19, 20);
+    assert_near(out.launches.median, 2 + 12 * 6, 0);
+    assert_true(out.confidence >= 0.5);
+    done(t, s);
+}
+
+/* Each step fetches as often as such a layer, and every twelfth is looked at. */
+static void looking_now_and_then_makes_no_step(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 240; i++) {
+        offloaded_layer(t);
+        if (i % 12 == 11) {
+            run(t, MAIN, K_F);
+            item(t);
+        }
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_in_range(out.all, 239, 240);
+    assert_near(out.launches.median, 6, 0);
+    done(t, s);
+}
+
+/* No copy and no wait, but each turn repeats a part and no two turns differ, many times. */
+static void turns_that_hold_a_loop_are_believed(void **state)
+{
+    (void)state;
+    struct gwt_trace *t = program();
+    for (unsigned i = 0; i < 60; i++) {
+        run(t, MAIN, K_F);
+        for (unsigned k = 0; k < 8; k++) {
+            run(t, MAIN, K_LAYERS);
+            run(t, MAIN, K_B);
+        }
+    }
+    struct gwa_steps *s = find(t);
+    struct gwa_step_summary out = place(t, s, NAN);
+    assert_in_range(out.all, 59, 60);
+    assert_near(out.launches.median, 17, 0);
+    assert_true(out.confidence >= 0.5);
     done(t, s);
 }
 
@@ -855,6 +932,9 @@ int main(void)
         cmocka_unit_test(ids_and_times_are_not_believed),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(the_longer_loop_counts),
+        cmocka_unit_test(layers_that_fetch_are_no_steps),
+        cmocka_unit_test(looking_now_and_then_makes_no_step),
+        cmocka_unit_test(turns_that_hold_a_loop_are_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

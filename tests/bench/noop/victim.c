@@ -2,7 +2,8 @@
  * returned, notes in a shared file how many it has made: what a reader must find.
  *
  *     victim FILE THREADS [CALLS]     FILE gets one 64-bit count per thread, 64 bytes apart;
- *                                     with CALLS, threads stop there and the process ends
+ *                                     with CALLS, threads stop there and the process ends;
+ *                                     a second word that is not 0 makes it leave by _exit()
  */
 #include "capture/cuda_abi.h"
 
@@ -27,6 +28,8 @@ static void *work(void *p)
         cudaLaunchKernel((const void *)(uintptr_t)(0x1000 + n % 64 * 16), grid, block, NULL, 0,
                          NULL);
         counts[index * 8] = n + 1;
+        if (counts[1])
+            _exit(0);
         for (volatile int i = 0; i < 300; i++) /* what a real launch takes, roughly a tenth */
             ;
     }

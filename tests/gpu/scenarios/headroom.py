@@ -5,17 +5,17 @@
 
 Another process holds all of the device's memory but some GiB. A small Llama trains at a batch of
 N under the preload; the report's batch multiplier is then tried, and 1.3 times it, without the
-preload. LIBGPUWAIT and GPUWAIT name the preload and the command. Exit 0 if the first fits and
-the second does not.
+preload. LIBGPUWAIT and GPUWAIT name the preload and the command. The last line is the verdict;
+exit 0 if the first fits and the second does not.
 """
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("B", os.path.join(HERE, "..", "..", "..", "build"))
@@ -64,12 +64,46 @@ def child(*arguments, **extra):
     return subprocess.run([sys.executable, os.path.abspath(__file__), *arguments], env={**env, **extra}, check=False, timeout=120).returncode
 
 
-def multiplier(folder):
+def figures(folder):
     run = subprocess.run([COMMAND, "report", "--json", folder], stdout=subprocess.PIPE, check=True, timeout=60)
     process = max(json.loads(run.stdout)["processes"], key=lambda p: p["launches"]["kernels"])
     memory = process["devices"][0]["memory"]
-    print({key: memory[key] for key in memory}, flush=True)
-    return memory["batch_multiplier"]
+    print(memory, flush=True)
+    return memory
+
+
+def outcome(status):
+    return {0: "fits", OUT_OF_MEMORY: "does not fit"}.get(status, "fails with %d" % status)
+
+
+def judge(options):
+    """Right or not, and a line that says why."""
+    holder = subprocess.Popen(
+        [sys.executable, os.path.abspath(__file__), "--hold", str(options.left)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        held = holder.stdout.readline().decode().strip()
+        if not held:
+            return False, "the ballast was not to be had"
+        print(held, flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            status = child("--train", str(options.batch), LD_PRELOAD=LIBRARY, GPUWAIT_OUT=os.path.join(folder, "trace"))
+            if status:
+                return False, "the recorded run at batch %d %s" % (options.batch, outcome(status))
+            memory = figures(os.path.join(folder, "trace"))
+        times = memory["batch_multiplier"]
+        if not times:
+            return False, "no batch multiplier"
+        if memory["headroom_without_others"]:
+            return False, "free memory was not recorded"
+        suggested, beyond = int(options.batch * times), math.ceil(options.batch * times * 1.3)
+        fits, over = child("--train", str(suggested)), child("--train", str(beyond))
+        return fits == 0 and over == OUT_OF_MEMORY, "%.1f GiB left, %.1f seen; batch %d x %.2f: %d %s, %d %s" % (
+            options.left, memory["capacity_bytes"] / 2**30, options.batch, times,
+            suggested, outcome(fits), beyond, outcome(over))
+    finally:
+        holder.stdin.close()
+        holder.wait(30)
 
 
 def main():
@@ -83,28 +117,9 @@ def main():
         return hold(options.hold)
     if options.train is not None:
         return train(options.train)
-    holder = subprocess.Popen(
-        [sys.executable, os.path.abspath(__file__), "--hold", str(options.left)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        print(holder.stdout.readline().decode().strip(), flush=True)
-        with tempfile.TemporaryDirectory() as folder:
-            if child("--train", str(options.batch), LD_PRELOAD=LIBRARY, GPUWAIT_OUT=os.path.join(folder, "trace")):
-                return 2
-            times = multiplier(os.path.join(folder, "trace"))
-        if not times:
-            print("no batch multiplier")
-            return 1
-        suggested = int(options.batch * times)
-        time.sleep(0.5)
-        fits = child("--train", str(suggested))
-        over = child("--train", str(-int(-options.batch * times * 1.3 // 1)))
-        print("batch %d, multiplier %.2f: %d %s, 1.3 times that %s" % (
-            options.batch, times, suggested, "fits" if fits == 0 else "DOES NOT FIT", "does not fit" if over == OUT_OF_MEMORY else "FITS"))
-        return int(fits != 0 or over != OUT_OF_MEMORY)
-    finally:
-        holder.stdin.close()
-        holder.wait(30)
+    right, verdict = judge(options)
+    print("headroom: %s: %s" % ("right" if right else "WRONG", verdict))
+    return int(not right)
 
 
 if __name__ == "__main__":

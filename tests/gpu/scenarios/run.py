@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run the scenarios under the preload, report on each, and compare with what is known.
 
-    run.py [--only r01,r06-big,...] [--scale 0.5|2] [--seconds 5] [--jobs 1|2] [--bare]
+    run.py [--only r01,r06-big,...] [--half twins] [--scale 0.5|2] [--seconds 5] [--jobs 1|2] [--bare]
     run.py --judge FOLDER [--only ...] [--scale ...]
 
 With --judge nothing runs: the dumps of earlier runs, FOLDER/RUN/trace beside RUN.truth.json, are
@@ -66,6 +66,8 @@ def cases(options):
                 if fixed and (script, variant) in NO_TWIN:
                     continue
                 case = Case(script, variant, fixed, options.scale)
+                if options.half and fixed != (options.half == "twins"):
+                    continue
                 if not wanted or {script, case.positive, case.label} & set(wanted):
                     made.append(case)
     return made
@@ -318,6 +320,7 @@ def main():
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--seconds", type=float, default=5.0, help="length of each loop")
     parser.add_argument("--jobs", type=int, choices=(1, 2), default=1)
+    parser.add_argument("--half", choices=("positives", "twins"), help="only the scripts with the fault, or without it")
     parser.add_argument("--limit", type=float, default=540.0, help="start no run after so many seconds")
     parser.add_argument("--judge", metavar="FOLDER", help="run nothing; report again on the recordings there")
     parser.add_argument("--bare", action="store_true", help="without the preload: the scripts alone")

@@ -22,14 +22,10 @@
  * truth of each rank, as RANK.json.
  */
 #include "autograd.h"
+#include "launcher.h"
 
 #include <getopt.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define NC(ret, name, params, args, kind, before, after) ret name params;
-#include "capture/calls.def"
 
 #define ALL_REDUCE "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
 
@@ -185,32 +181,6 @@ static void train_step(long step)
     }
 }
 
-/* The first rank's id reaches the others through a file. */
-static ncclUniqueId unique_id(void)
-{
-    const char *path = getenv("RANKS_STORE");
-    ncclUniqueId id;
-    char unfinished[4096];
-    FILE *f;
-    if (!path)
-        exit(2);
-    if (rank == 0) {
-        CHECK(ncclGetUniqueId(&id));
-        snprintf(unfinished, sizeof unfinished, "%s.new", path);
-        f = fopen(unfinished, "w");
-        CHECK(!f || fwrite(&id, sizeof id, 1, f) != 1 || fclose(f));
-        CHECK(rename(unfinished, path));
-        return id;
-    }
-    for (int i = 0; !(f = fopen(path, "r")); i++) {
-        CHECK(i > 60000); /* a minute */
-        usleep(1000);
-    }
-    CHECK(fread(&id, sizeof id, 1, f) != 1);
-    fclose(f);
-    return id;
-}
-
 static int be_rank(void)
 {
     register_kernels(&image, kernels, KERNEL_COUNT);
@@ -221,7 +191,7 @@ static int be_rank(void)
     CHECK(cudaStreamCreateWithFlags(&side, CU_STREAM_NON_BLOCKING));
     CHECK(cudaEventCreateWithFlags(&ready, CU_EVENT_DISABLE_TIMING));
     CHECK(cudaEventCreateWithFlags(&reduced, CU_EVENT_DISABLE_TIMING));
-    CHECK(ncclCommInitRank(&comm, (int)rank_count, unique_id(), (int)rank));
+    CHECK(ncclCommInitRank(&comm, (int)rank_count, unique_id(rank), (int)rank));
     autograd_start();
     for (long i = 0; i < steps; i++) {
         if (mine("dead") && i == steps / 2)
@@ -237,60 +207,23 @@ static int be_rank(void)
 /* ---- the launcher ------------------------------------------------------------------------------
  */
 
-__attribute__((format(printf, 2, 3))) static void set(const char *name, const char *format, ...)
-{
-    char value[4096];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(value, sizeof value, format, args);
-    va_end(args);
-    setenv(name, value, 1);
-}
-
-static pid_t start(char **argv, long r, const char *store)
+static void prepare(long r)
 {
     const char *seed = getenv("SIM_SEED");
-    pid_t pid = fork();
-    if (pid)
-        return pid;
     long on_host = (rank_count + hosts - 1) / hosts, host = r / on_host;
-    set("RANK", "%ld", r);
-    set("LOCAL_RANK", "%ld", r % on_host);
-    set("WORLD_SIZE", "%ld", rank_count);
-    set("RANKS_STORE", "%s", store);
-    set("SIM_SEED", "%ld", (seed ? atol(seed) : 1) * 1000 + r);
+    set_variable("LOCAL_RANK", "%ld", r % on_host);
+    set_variable("SIM_SEED", "%ld", (seed ? atol(seed) : 1) * 1000 + r);
     if (hosts > 1) {
         double part = 0.5 + 0.618034 * (double)host;
-        set("SIM_HOST", "node%ld", host);
-        set("SIM_CLOCK_OFFSET_NS", "%.0f", offset_s * 1e9 * (part - (double)(long)part));
+        set_variable("SIM_HOST", "node%ld", host);
+        set_variable("SIM_CLOCK_OFFSET_NS", "%.0f", offset_s * 1e9 * (part - (double)(long)part));
     }
     if (truth_dir)
-        set("SIM_TRUTH", "%s/%ld.json", truth_dir, r);
+        set_variable("SIM_TRUTH", "%s/%ld.json", truth_dir, r);
     if (r == faulty && planted("gpu"))
-        set("SIM_DEVICE_SPEED", "0.6");
+        set_variable("SIM_DEVICE_SPEED", "0.6");
     if (r == faulty && planted("link"))
-        set("SIM_LINK_SPEED", "0.125");
-    if (!freopen("/dev/null", "w", stdout))
-        _exit(1);
-    execv("/proc/self/exe", argv);
-    _exit(127);
-}
-
-static int launch_ranks(char **argv)
-{
-    char store[] = "/tmp/gpuwait-ranks.XXXXXX";
-    int failed = 0;
-    CHECK(!mkdtemp(store));
-    char path[sizeof store + 8];
-    snprintf(path, sizeof path, "%s/id", store);
-    for (long r = 0; r < rank_count; r++)
-        CHECK(start(argv, r, path) < 0);
-    for (int status; wait(&status) > 0;)
-        failed += status != 0;
-    remove(path);
-    rmdir(store);
-    printf("ranks: %s\n", failed ? "FAILED" : "ok");
-    return failed != 0;
+        set_variable("SIM_LINK_SPEED", "0.125");
 }
 
 int main(int argc, char **argv)
@@ -326,7 +259,7 @@ int main(int argc, char **argv)
     if (rank_count < 1 || hosts < 1)
         return 2;
     if (!given)
-        return launch_ranks(argv);
+        return launch_ranks("ranks", argv, rank_count, prepare);
     rank = atol(given);
     return be_rank();
 }

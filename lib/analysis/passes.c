@@ -1,0 +1,226 @@
+#include "passes.h"
+#include "pipe.h"
+
+#include <errno.h>
+
+struct pass {
+    struct gwa_tally *t;
+    int (*tick)(void *arg);
+    void *tick_arg;
+    uint64_t events, batches;
+    struct gwa_ranges ranges; /* t's, with a hint of the stage that asks first */
+    struct gwa_batch *batch;  /* at the timeline; NULL: it has seen all */
+    uint32_t at;              /* event of it */
+    bool out_of_memory;
+};
+
+static int count_events(struct pass *p, const struct gwa_batch *b)
+{
+    uint64_t before = p->events / GWA_TICK;
+    p->events += b->count;
+    return p->events / GWA_TICK != before ? p->tick(p->tick_arg) : 0;
+}
+
+/* ---- the first -------------------------------------------------------------------------- */
+
+static int learn(void *arg, struct gwa_batch *b)
+{
+    struct pass *p = arg;
+    int rc = 0;
+    for (size_t i = 0; i < b->count && !rc; i++) {
+        const struct gwt_event *e = &b->events[i];
+        rc = gwa_durations_event(p->t->durations, e);
+        if (!rc && gwa_ranges_hold(&p->ranges, e->t0_ns))
+            rc = gwa_steps_event(p->t->steps, e);
+    }
+    return rc;
+}
+
+static int count(void *arg, struct gwa_batch *b)
+{
+    struct pass *p = arg;
+    int rc = 0;
+    for (size_t i = 0; i < b->count && !rc; i++)
+        rc = gwa_tally_event(p->t, &b->events[i]);
+    return rc ? rc : count_events(p, b);
+}
+
+int gwa_pass_count(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
+{
+    static gwa_stage *const stages[] = {learn, count};
+    struct pass p = {.t = t, .tick = tick, .tick_arg = tick_arg, .ranges = t->ranges};
+    int rc = gwa_pipe(t->trace, stages, 2, &p);
+    t->events = p.events;
+    if (!rc)
+        rc = gwa_durations_fit(t->durations);
+    return rc ? rc : gwa_steps_find(t->steps);
+}
+
+/* ---- the last: in steps ------------------------------------------------------------------ */
+
+static int count_in_step(struct gwa_tally *t, const struct gwt_event *e, uint32_t step)
+{
+    unsigned kind = gwa_steps_list(t->steps)[step].kind;
+    if (kind != GWA_STEP_STEADY && kind != GWA_STEP_UNUSUAL)
+        return 0;
+    return gwa_step_calls_event(t->step_calls, e, kind == GWA_STEP_STEADY);
+}
+
+static int place_in_steps(void *arg, struct gwa_batch *b)
+{
+    struct pass *p = arg;
+    struct gwa_tally *t = p->t;
+    bool any = gwa_steps_count(t->steps) > 0;
+    int rc = 0;
+    for (size_t i = 0; i < b->count && !rc; i++) {
+        const struct gwt_event *e = &b->events[i];
+        struct gwa_place *place = &b->places[i];
+        *place = (struct gwa_place){.step = UINT32_MAX};
+        if (any && gwa_ranges_hold(&p->ranges, e->t0_ns))
+            rc = gwa_steps_place(t->steps, e, place);
+        if (!rc && place->step != UINT32_MAX)
+            rc = count_in_step(t, e, place->step);
+        if (!rc)
+            rc = gwa_memory_event(t->memory, e, place);
+        if (!rc && t->windowed)
+            rc = gwa_idle_event(t->idle, e);
+    }
+    return rc;
+}
+
+/* ---- in time ----------------------------------------------------------------------------- */
+
+static void found_idle(void *arg, unsigned device, const struct gwa_idle_time *idle)
+{
+    struct pass *p = arg;
+    if (!p->batch) {
+        gwa_attribution_gap(p->t->attribution, device, idle);
+        return;
+    }
+    struct gwa_note *n = gwa_note(p->batch);
+    if (!n) {
+        p->out_of_memory = true;
+        return;
+    }
+    *n = (struct gwa_note){.at = p->at,
+                           .what = GWA_NOTE_IDLE,
+                           .device = (uint8_t)device,
+                           .start = idle->start,
+                           .end = idle->end,
+                           .thread = idle->thread,
+                           .returned = idle->returned,
+                           .ended = idle->next != NULL};
+    if (!n->ended)
+        return;
+    n->next_lower = idle->next->lower;
+    n->next_entry = idle->next->entry;
+    n->next_call_ns = idle->next->call_ns;
+    n->next_thread = idle->next->thread;
+    n->next_step = idle->next->step;
+    n->next_phase = idle->next->phase;
+}
+
+/* So often, in case that what the attribution holds, until the sweep has passed it, is much. */
+#define SETTLE_BATCHES (65536u / GWA_BATCH)
+
+static int settle(struct pass *p, struct gwa_batch *b)
+{
+    struct gwa_timeline *timeline = p->t->timeline;
+    struct gwa_note *n;
+    gwa_timeline_settle(timeline);
+    for (unsigned i = 0; i < GWA_TIMELINE_DEVICES; i++) {
+        const struct gwa_timeline_device *d = gwa_timeline_of(timeline, i);
+        if (!d || !d->sweep.begun)
+            continue;
+        if (!(n = gwa_note(b)))
+            return -ENOMEM;
+        *n = (struct gwa_note){.what = GWA_NOTE_PASSED,
+                               .device = (uint8_t)i,
+                               .start = gwa_sweep_reach(&d->sweep),
+                               .end = gwa_timeline_settled(timeline)};
+    }
+    if (!(n = gwa_note(b)))
+        return -ENOMEM;
+    *n = (struct gwa_note){.what = GWA_NOTE_TRIM};
+    return 0;
+}
+
+static int place_in_time(void *arg, struct gwa_batch *b)
+{
+    struct pass *p = arg;
+    struct gwa_timeline *timeline = p->t->timeline;
+    int rc = 0;
+    p->batch = b;
+    p->at = 0;
+    if (++p->batches % SETTLE_BATCHES == 0)
+        rc = settle(p, b);
+    for (size_t i = 0; i < b->count && !rc; i++) {
+        p->at = (uint32_t)i;
+        rc = gwa_timeline_event(timeline, &b->events[i]);
+        b->ns[i] = gwa_timeline_placed_ns(timeline);
+        gwa_timeline_at(timeline, &b->places[i]);
+    }
+    p->batch = NULL;
+    return p->out_of_memory ? -ENOMEM : rc;
+}
+
+/* ---- and why ----------------------------------------------------------------------------- */
+
+static void read_idle(struct gwa_attribution *a, const struct gwa_note *n)
+{
+    struct gwa_piece next = {.lower = n->next_lower,
+                             .entry = n->next_entry,
+                             .call_ns = n->next_call_ns,
+                             .thread = n->next_thread,
+                             .step = n->next_step,
+                             .phase = n->next_phase};
+    struct gwa_idle_time idle = {.start = n->start,
+                                 .end = n->end,
+                                 .next = n->ended ? &next : NULL,
+                                 .thread = n->thread,
+                                 .returned = n->returned};
+    gwa_attribution_gap(a, n->device, &idle);
+}
+
+static void read_note(struct gwa_attribution *a, const struct gwa_note *n)
+{
+    if (n->what == GWA_NOTE_IDLE)
+        read_idle(a, n);
+    else if (!gwa_attribution_full(a))
+        return;
+    else if (n->what == GWA_NOTE_PASSED)
+        gwa_attribution_passed(a, n->device, n->start, n->end);
+    else
+        gwa_attribution_trim(a);
+}
+
+static int explain(void *arg, struct gwa_batch *b)
+{
+    struct pass *p = arg;
+    struct gwa_tally *t = p->t;
+    size_t note = 0;
+    int rc = 0;
+    for (size_t i = 0; i < b->count && !rc && t->attribution; i++) {
+        const struct gwa_place *place = &b->places[i];
+        for (; note < b->notes_count && b->notes[note].at <= i; note++)
+            read_note(t->attribution, &b->notes[note]);
+        if (place->step != UINT32_MAX)
+            gwa_steps_took(t->steps, &b->events[i], place, b->ns[i]);
+        rc = gwa_attribution_event(t->attribution, &b->events[i], place);
+    }
+    return rc ? rc : count_events(p, b);
+}
+
+int gwa_pass_place(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
+{
+    static gwa_stage *const timed[] = {place_in_steps, place_in_time, explain};
+    static gwa_stage *const untimed[] = {place_in_steps, explain}; /* explains nothing: ticks */
+    struct pass p = {.t = t, .tick = tick, .tick_arg = tick_arg, .ranges = t->ranges};
+    if (!t->timeline)
+        return gwa_pipe(t->trace, untimed, 2, &p);
+    if (!(t->attribution = gwa_attribution_new(t->trace)))
+        return -ENOMEM;
+    gwa_timeline_listen(t->timeline, found_idle, &p);
+    int rc = gwa_pipe(t->trace, timed, 3, &p);
+    return rc ? rc : gwa_timeline_finish(t->timeline);
+}

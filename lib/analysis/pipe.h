@@ -1,0 +1,52 @@
+/* A pass over a trace in stages: each sees all events in order, a batch at a time, and they work
+ * side by side, each on a batch of its own, so that a stage finds what those before it noted and
+ * what comes out is the same whether they do. */
+#ifndef GWA_PIPE_H
+#define GWA_PIPE_H
+
+#include "steps.h"
+#include "sweep.h"
+
+#define GWA_BATCH       2048u
+#define GWA_STAGES_MOST 3u
+
+enum gwa_note_what {
+    GWA_NOTE_IDLE,   /* idle time was found */
+    GWA_NOTE_PASSED, /* the device's time was swept */
+    GWA_NOTE_TRIM,   /* that was all devices */
+};
+
+/* What the timeline says to the attribution, before event `at` of the batch: struct gwa_idle_time,
+ * with of what ended it no more than the attribution asks for. */
+struct gwa_note {
+    int64_t start, end; /* PASSED: the sweep's reach, and what was settled */
+    int64_t returned;
+    int64_t next_lower, next_entry;
+    uint32_t next_call_ns, next_thread, next_step;
+    uint32_t thread;
+    uint32_t at;
+    uint8_t what; /* enum gwa_note_what */
+    uint8_t device;
+    uint8_t next_phase;
+    bool ended; /* by something */
+};
+
+struct gwa_batch {
+    size_t count;
+    struct gwt_event events[GWA_BATCH];
+    struct gwa_place places[GWA_BATCH];
+    double ns[GWA_BATCH]; /* length on the device of what an event submits; NaN: not known */
+    struct gwa_note *notes;
+    size_t notes_count, notes_room;
+};
+
+/* post: 0, or negative: the pass ends. */
+typedef int gwa_stage(void *arg, struct gwa_batch *batch);
+
+/* The last stage runs on the calling thread. post: 0, -ENOMEM, or what a stage returned. */
+int gwa_pipe(struct gwt_trace *trace, gwa_stage *const *stages, size_t count, void *arg);
+
+/* post: a place for one more note, or NULL without memory */
+struct gwa_note *gwa_note(struct gwa_batch *batch);
+
+#endif

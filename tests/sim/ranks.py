@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""A job of ranks with a planted fault, held against what was planted: ranks.py DIR FAULT RANK [SECONDS]
+
+DIR has dump/ and truth/RANK.json of each rank, of `clients/ranks -f FAULT -r RANK`. The report must name
+that rank and why it is late, and nobody else; exposed communication and compute of every rank must be
+within 2 points of the truth; and where hosts' clocks differ by up to SECONDS, by what is found by
+the collectives' ends. GPUWAIT: the tool.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+
+POINTS = 2.0
+OFFSET_NS = 5000  # the ends of one collective are up to 1.2 us apart
+WAITS = ("host_blocked", "host-blocked")
+COMPUTES = ("host_cpu", "host-cpu")
+# fault: cause and classes of the late rank, verdicts that must, and must not, come first
+EXPECTED = {
+    "none": (None, None, None, ("comm-wait", "comm-excess")),
+    "data": ("host", WAITS, "comm-wait", ()),
+    "data4": ("host", WAITS, "comm-wait", ()),
+    "gc": ("host", COMPUTES, "comm-wait", ()),
+    "gpu": ("gpu", None, "comm-wait", ()),
+    "link": ("copies", None, "comm-wait", ()),
+    "excess": (None, None, "comm-excess", ()),
+    "hidden": (None, None, None, ("comm-wait", "comm-excess")),
+    "exposed": (None, None, None, ("comm-wait",)),
+}
+wrong = []
+
+
+def report(folder, *options):
+    run = subprocess.run([os.environ["GPUWAIT"], "report", "--json", *options, folder],
+                         capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def judge_verdict(job, fault, rank):
+    cause, classes, first, never = EXPECTED[fault]
+    found = [f["id"] for f in job["findings"]]
+    late = [(entry["rank"], entry["cause"], entry["class"]) for entry in job["late"]]
+    print("%s: verdict %s, late %s" % (fault, found[:2], late))
+    if first and found[:1] != [first]:
+        wrong.append("the verdict is %s, not %s" % (found[:1], first))
+    if found and found[0] in never:
+        wrong.append("the verdict is " + found[0])
+    if cause and [entry[:2] for entry in late] != [(rank, cause)]:
+        wrong.append("late are %s, not rank %d for its %s" % (late, rank, cause))
+    if not cause and late:
+        wrong.append("late are %s, though nobody is" % late)
+    if cause and classes and late and late[0][2] not in classes:
+        wrong.append("rank %d was late by %s, not %s" % (rank, late[0][2], classes[0]))
+
+
+def judge_times(ranks, truths):
+    for what in ("exposed_comm_pct", "compute_pct"):
+        worst = 0
+        for rank, truth in truths.items():
+            theirs, ours = truth["devices"][0]["time"][what], ranks[rank][what]
+            if ours is None or abs(ours - theirs) > POINTS:
+                wrong.append("rank %d: %s is %s, the truth %.2f" % (rank, what, ours, theirs))
+            else:
+                worst = max(worst, abs(ours - theirs))
+        print("  %s: within %.2f points" % (what, worst))
+
+
+def judge_offsets(hosts, seconds):
+    """As ranks.c sets them."""
+    parts = [(0.5 + 0.618034 * k) % 1 for k in range(len(hosts))]
+    base = [int(h["host"][len("node"):]) for h in hosts if h["offset_s"] == 0]
+    if len(hosts) < 2 or not base:
+        wrong.append("%d hosts, %d of which others are compared with" % (len(hosts), len(base)))
+        return
+    worst = 0
+    for host in hosts:
+        k = int(host["host"][len("node"):])
+        wanted = seconds * (parts[k] - parts[base[0]])
+        error = None if host["offset_s"] is None else (host["offset_s"] - wanted) * 1e9
+        if not host["aligned"] or error is None or abs(error) > OFFSET_NS:
+            wrong.append("%s: offset %s, the truth %.9f" % (host["host"], host["offset_s"], wanted))
+        else:
+            worst = max(worst, abs(error))
+    print("  clocks of %d hosts: within %.1f us" % (len(hosts), worst / 1e3))
+
+
+def main():
+    folder, fault, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    truths = {}
+    for path in glob.glob(os.path.join(folder, "truth", "*.json")):
+        with open(path, encoding="utf-8") as f:
+            truths[int(os.path.basename(path)[:-5])] = json.load(f)
+    dump = os.path.join(folder, "dump")
+    job = report(dump)["job"]
+    judge_verdict(job, fault, rank)
+    judge_times({r["rank"]: r for r in report(dump, "--steps", "all")["job"]["ranks"]}, truths)
+    if len(sys.argv) > 4:
+        judge_offsets(job["hosts"], float(sys.argv[4]))
+    for line in wrong:
+        print("  " + line, file=sys.stderr)
+    return bool(wrong)
+
+
+sys.exit(main())
