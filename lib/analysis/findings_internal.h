@@ -103,6 +103,12 @@ void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const stru
 /* pre: sections have been claimed. post: `reads` and what they hold of `flow_pct`. */
 void gwa_claim_drains(struct gwa_view *v);
 
+/* Every how many steps it is there, or takes long; 0: not regularly. */
+static inline unsigned gwa_rhythm(const struct gwa_site *s)
+{
+    return s->wave ? s->wave : s->period;
+}
+
 /* The thread wanted the CPU in this section and was taken off it again and again. */
 bool gwa_starved(const struct gwa_site *s);
 

@@ -179,7 +179,8 @@ static enum gwa_finding_id input_owner(const struct gwa_view *v, const struct gw
     if (long_beside_steps(v, s))
         return GWA_FIND_EPOCH_GAP;
     /* where every other step waits, there is too little input as such */
-    if (!computing(s) && s->period > 2 && s->period <= GWA_WORKERS_MOST)
+    unsigned period = gwa_rhythm(s);
+    if (!computing(s) && period > 2 && period <= GWA_WORKERS_MOST)
         return GWA_FIND_INPUT_PERIODIC;
     /* blocked, while other threads of the process work for it: a pool inside a call */
     bool pool = s->other_cores > GWA_BUSY_CORES;
