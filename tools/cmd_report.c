@@ -266,12 +266,16 @@ const struct command cmd_report = {
     .notes =
         "TRACE is a directory or one .gwt file, of a finished, running or killed job; "
         "default " LOAD_DEFAULT ".\n"
+        "Ranks of one job make one report, with what they waited for each other; --process shows "
+        "one of them.\n"
         "exit status: 0 reported (what is incomplete is said on stderr), 2 usage or unreadable "
         "input, 3 nothing was recorded.\n",
     .examples = "  gpuwait report\n"
                 "  gpuwait report --range step --all runs/today\n"
                 "  gpuwait report --steps 100:200\n"
                 "  gpuwait report --step-kernel multi_tensor_adam\n"
+                "  gpuwait report --process 3\n"
+                "  gpuwait report --summaries | jq -s 'min_by(.compute_pct).host'\n"
                 "  gpuwait report --json | jq '.verdict, .findings[0].remedy'\n",
     .usage_code = TOOL_USAGE,
 };

@@ -149,6 +149,34 @@ int gwa_job_join(struct gwa_job *job)
     return rc;
 }
 
+/* Kernels that were never timed: beyond this share of them, the time between collectives is not
+ * known well enough to tell who came late. */
+#define GUESSED_MOST 0.2
+
+const char *gwa_job_why_not(const struct gwa_job *job)
+{
+    size_t known = 0, aligned = 0, rows = 0, vague = 0, met = 0;
+    bool sampled = true;
+    for (size_t i = 0; i < job->count; i++) {
+        const struct job_rows *r = &job->ranks[i].rows;
+        known += job->ranks[i].known;
+        rows += r->count;
+        sampled &= !r->count || r->sampled;
+        vague += (double)r->guessed > GUESSED_MOST * (double)r->kernels;
+    }
+    for (size_t i = 0; i < job->hosts_count; i++)
+        aligned += job->hosts[i].aligned;
+    for (size_t i = 0; i < job->collectives_count; i++)
+        met += job->collectives[i].count > 1;
+    return known < 2                    ? "there is only one rank"
+           : !rows                      ? "no kernel of NCCL ran"
+           : !met                       ? "no collective has a partner in another recording"
+           : aligned < job->hosts_count ? "no collectives align the clocks of all hosts"
+           : !sampled                   ? "some ranks were not timed on the device"
+           : vague                      ? "too many kernels were never timed"
+                                        : NULL;
+}
+
 /* ---- analyse -------------------------------------------------------------------------- */
 
 /* What the join knows of a rank's kernels of NCCL, in its own clock. */
@@ -156,6 +184,7 @@ static int times_of(const struct gwa_job *job, size_t index, struct gwa_comm_tim
 {
     const struct job_rank *r = &job->ranks[index];
     const struct job_clock *clock = job_clock_of(job, index);
+    bool vague = gwa_job_why_not(job) != NULL;
     struct gwa_comm_time *list = calloc(r->rows.count ? r->rows.count : 1, sizeof(*list));
     *out = list;
     if (!list)
@@ -165,7 +194,7 @@ static int times_of(const struct gwa_job *job, size_t index, struct gwa_comm_tim
         const struct job_collective *c =
             row->comm == JOB_NO_COMM ? NULL : &job->collectives[row->number];
         list[i] = (struct gwa_comm_time){.come = NEVER, .end = NEVER, .op = row->op};
-        if (!c || c->end == NEVER || !job->comms[c->comm].usable)
+        if (vague || !c || c->end == NEVER || !job->comms[c->comm].usable)
             continue;
         list[i].come = job_own(clock, c->last);
         list[i].end = job_own(clock, c->end);

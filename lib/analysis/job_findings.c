@@ -234,12 +234,36 @@ static double held_up_pct(const struct gwa_job_result *r)
     return sum < r->exposed_comm_pct ? sum : r->exposed_comm_pct;
 }
 
+static double compute_pct(const struct gwa_job_result *r)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < r->ranks_count; i++)
+        if (isfinite(r->ranks[i].compute_pct)) {
+            sum += r->ranks[i].compute_pct;
+            n++;
+        }
+    return n > 0 ? sum / n : 0;
+}
+
+/* Communication that the speaker's own finding promises already. */
+static double excess_pct(const struct gwa_job *job)
+{
+    const struct job_findings *f = &job->ranks[job->result.speaks].findings;
+    for (size_t i = 0; i < f->count; i++)
+        if (!strcmp(f->list[i].id, "comm-excess"))
+            return gwa_at_least_0(f->list[i].share_pct);
+    return 0;
+}
+
 /* post: false: there is nothing to say. */
 static bool communication(const struct gwa_job *job, struct gwa_draft *f)
 {
     const struct gwa_job_result *r = &job->result;
-    double held = held_up_pct(r), transfer = r->exposed_comm_pct - held;
-    if (!r->comparable || !(r->exposed_comm_pct >= GWA_MENTION_PCT))
+    double comm = r->exposed_comm_pct - excess_pct(job), held = held_up_pct(r);
+    double transfer = gwa_at_least_0(comm - held);
+    if (!r->comparable || !(comm >= GWA_MENTION_PCT))
+        return false;
+    if (!r->late_count && compute_pct(r) >= GWA_HEALTHY_PCT) /* it takes work, for little */
         return false;
     bool moves_first = transfer > held, late = r->late_count > 0;
     if (moves_first) {
@@ -255,7 +279,7 @@ static bool communication(const struct gwa_job *job, struct gwa_draft *f)
         say_turns(f, held);
     if (!moves_first && transfer >= GWA_MENTION_PCT)
         WHAT(" Besides, data moves for %s of the time while nothing computes.", PCT(transfer));
-    f->f.share_pct = f->f.bound_pct = r->exposed_comm_pct;
+    f->f.share_pct = f->f.bound_pct = comm;
     f->f.confidence = late || moves_first ? GWA_HIGH : GWA_MEDIUM;
     gwa_evidence(f, "exposed_comm_pct", r->exposed_comm_pct);
     gwa_evidence(f, "wait_pct", r->wait_pct);
@@ -266,7 +290,7 @@ static bool communication(const struct gwa_job *job, struct gwa_draft *f)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-/* A rank whose verdict most of those share that are not late. */
+/* A rank whose verdict most of those share that are not late; of these, with most kernels. */
 static void choose_speaker(struct gwa_job *job)
 {
     struct gwa_job_result *r = &job->result;
@@ -282,7 +306,9 @@ static void choose_speaker(struct gwa_job *job)
                     !strcmp(verdict, job->ranks[k].out.verdict);
         if (r->ranks[i].outlier && r->late_count < job->count)
             same = 0;
-        if (ranks == 1 || same > most) {
+        uint64_t kernels = job->ranks[i].out.kernels;
+        if (ranks == 1 || same > most ||
+            (same == most && kernels > job->ranks[r->speaks].out.kernels)) {
             most = same;
             r->speaks = i;
         }

@@ -88,8 +88,9 @@ struct job_rows {
     size_t seen_count, seen_room;
     struct job_comm *comms;
     size_t comms_count, comms_room;
-    uint64_t sampled;    /* 0: nothing was timed, so that no row says anything */
-    int64_t first, last; /* first launch, return of the last event */
+    uint64_t sampled;          /* 0: nothing was timed, so that no row says anything */
+    uint64_t kernels, guessed; /* of others than NCCL; whose function was never timed */
+    int64_t first, last;       /* first launch, return of the last event */
 };
 
 /* post: 0, -ENODATA: no event, -ENOMEM, -ECANCELED. */
@@ -251,6 +252,9 @@ double gwa_job_transfer_ns(const struct job_kind *k, double calls, double bytes)
 
 /* job_join.c: starts and ends, by what is known of transfers. */
 void gwa_job_run(struct gwa_job *job);
+/* job.c. NULL, or why nobody can be called late. */
+const char *gwa_job_why_not(const struct gwa_job *job);
+
 /* pre: run. When the rank was ready for a row, had its stream been free. */
 int64_t gwa_job_row_ready(const struct gwa_job *job, size_t rank, uint32_t row);
 

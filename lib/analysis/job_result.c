@@ -100,29 +100,12 @@ static int sum_hosts(struct gwa_job *job)
 static void judge(struct gwa_job *job)
 {
     struct gwa_job_result *out = &job->result;
-    size_t sampled = 0, known = 0, aligned = 0, rows = 0;
-    for (size_t i = 0; i < job->count; i++) {
-        known += job->ranks[i].known;
-        sampled += job->ranks[i].known && job->ranks[i].rows.sampled;
-        rows += job->ranks[i].rows.count;
+    for (size_t i = 0; i < job->count; i++)
         for (size_t k = 0; k < job->ranks[i].rows.count; k++)
             out->unmatched += job->ranks[i].rows.list[k].comm == JOB_NO_COMM;
-    }
-    for (size_t i = 0; i < job->hosts_count; i++)
-        aligned += job->hosts[i].aligned;
     for (size_t i = 0; i < job->collectives_count; i++)
         out->collectives += job->collectives[i].count > 1;
-    out->comparable = true;
-    if (known < 2)
-        out->why_not = "there is only one rank";
-    else if (!rows)
-        out->why_not = "no kernel of NCCL ran";
-    else if (!out->collectives)
-        out->why_not = "no collective has a partner in another recording";
-    else if (aligned < job->hosts_count)
-        out->why_not = "no collectives align the clocks of all hosts";
-    else if (sampled < known)
-        out->why_not = "some ranks were not timed on the device";
+    out->why_not = gwa_job_why_not(job);
     out->comparable = !out->why_not;
 }
 

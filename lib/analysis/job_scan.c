@@ -485,6 +485,8 @@ static int launch(struct scan *s, const struct gwt_event *e, struct stream *stre
         return nccl_kernel(s, e, stream);
     s->compute += d.ns;
     s->kernels++;
+    s->rows->kernels++;
+    s->rows->guessed += d.guessed;
     occupy(s, stream, ready(s, stream, e), d.ns);
     return 0;
 }

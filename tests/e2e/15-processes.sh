@@ -20,8 +20,14 @@ is "that process" "[13]" "$(json "$out" "$pids")"
 runs "by rank" 0 "$gpuwait" report --json --process 2 t
 is "that rank" "[11]" "$(json "$out" "$pids")"
 runs "text" 0 "$gpuwait" report t
-is "three reports" 3 "$(grep -c '^GPU idle' "$out")"
+has "one report on all" "$out" "^job of 3 ranks on 1 host"
+has "nothing is made up" "$out" "nobody is called late: no kernel of"
+is "a row for each" 3 "$(grep -cE '^ +[012] .* 1[123] node7?' "$out")"
+runs "text of one" 0 "$gpuwait" report -p 2 t
 has "the rank is said" "$out" "^process 11, rank 2, on node7"
+is "that one only" 1 "$(grep -c '^GPU idle' "$out")"
+runs "a line for each" 0 "$gpuwait" report --summaries t
+is "in order" "0 1 2" "$(sed 's/.*"rank":\([0-9]*\).*/\1/' "$out" | tr '\n' ' ' | sed 's/ $//')"
 runs "info of one" 0 "$gpuwait" info --json -p 12 t
 is "that one" "[12]" "$(json "$out" "$pids")"
 

@@ -110,6 +110,12 @@ if [ -x "$client" ]; then
         "$GPUWAIT" $c --json "$tmp/trace" >"$tmp/json" 2>/dev/null || fail "$c --json failed"
         documented "$tmp/json" tools/man/gpuwait-$c.1
     done
+    env -u GPUWAIT LD_PRELOAD="$B/libgpuwait.so" LD_LIBRARY_PATH="$B/sim" GPUWAIT_OUT="$tmp/job" \
+        SIM_CLOCK=virtual GPUWAIT_TEST_CLOCK=1 "$B/sim/clients/ranks" -n 2 -s 100 -f data -r 1 >/dev/null ||
+        fail "ranks failed"
+    "$GPUWAIT" report --json "$tmp/job" >"$tmp/json" || fail "report of a job failed"
+    grep -q '"times_last"' "$tmp/json" || fail "no rank is late where one is"
+    documented "$tmp/json" tools/man/gpuwait-report.1
 else
     echo "docs: no simulator, JSON keys not checked"
 fi
