@@ -22,7 +22,7 @@ EXPECTED = {
     "data4": ("host", BLOCKED, "comm-wait", ()),
     "gc": ("host", None, "comm-wait", ()),  # a thread's CPU clock knows no virtual time
     "gpu": ("gpu", None, "comm-wait", ()),
-    "link": ("copies", None, "comm-wait", ()),
+    "link": ("link", None, "comm-wait", ()),
     "excess": (None, None, "comm-excess", ()),
     "hidden": (None, None, None, ("comm-wait", "comm-excess")),
     "exposed": (None, None, None, ("comm-excess",)),
