@@ -125,9 +125,10 @@ struct gwa_text {
 
 struct gwa_draft {
     struct gwa_finding f;
-    uint8_t id;    /* enum gwa_finding_id */
-    uint8_t rank;  /* enum gwa_rank */
-    double weight; /* where it comes among GAINs: its bound, or less */
+    uint8_t id;            /* enum gwa_finding_id */
+    uint8_t rank;          /* enum gwa_rank */
+    double weight;         /* where it comes among GAINs: its bound, or less */
+    double waits_per_step; /* blocking calls that it is about; 0: none */
     struct gwa_text what, where, remedy;
     size_t evidence_room;
     bool failed; /* out of memory */
