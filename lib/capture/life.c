@@ -69,14 +69,22 @@ static int make_directory(const char *path)
     return mkdir(part, 0777) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
+/* post: whole pages, or NULL and errno. */
+static void *wiped_on_fork(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    /* Kernels before 4.14 lack it: then only fork() itself is noticed. */
+    madvise(p, size, MADV_WIPEONFORK);
+    return p;
+}
+
 static int make_alive_page(void)
 {
-    long page = sysconf(_SC_PAGESIZE);
-    void *p = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
+    uint32_t *p = wiped_on_fork((size_t)sysconf(_SC_PAGESIZE));
+    if (!p)
         return -errno;
-    /* Kernels before 4.14 lack it: then only fork() itself is noticed. */
-    madvise(p, (size_t)page, MADV_WIPEONFORK);
     gw_alive = p;
     return 0;
 }
@@ -188,9 +196,8 @@ struct gw_thread *gw_thread_get(void)
     if (gw_self || gw_load_acquire(&gw_state) != GW_ACTIVE || gw_ring_full())
         return gw_self;
     int saved = errno;
-    struct gw_thread *t =
-        mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (t == MAP_FAILED) {
+    struct gw_thread *t = wiped_on_fork(sizeof *t);
+    if (!t) {
         gw_ring_no_room(errno);
     } else {
         madvise(t, sizeof *t, MADV_WIPEONFORK); /* as make_alive_page() */
