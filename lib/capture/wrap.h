@@ -41,6 +41,8 @@
     {                                                                                              \
         enum { PT = pt, LEVEL = (int)level_, node = version };                                     \
         GW_REAL(ret, params, real_, resolve, absent);                                              \
+        if (gw_unlikely(gw_load_relaxed(&gw_state) == GW_OFF))                                     \
+            return real args;                                                                      \
         struct gw_frame own,                                                                       \
             *f = gw_enter(&own, GW_FRAME_WORD(GW_API_##name, GWT_##kind_, level_));                \
         if (gw_unlikely(!f))                                                                       \

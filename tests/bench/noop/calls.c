@@ -9,6 +9,7 @@
  * bursts the drain catches up, as it does beside calls that take microseconds. */
 #include "capture/cuda_abi.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -101,14 +102,26 @@ static void report(unsigned i)
            2u << 20, 1);
 }
 
+/* A name that nobody intercepts. */
+static void look_up(unsigned i)
+{
+    (void)i;
+    dlsym(RTLD_DEFAULT, "strlen");
+}
+
 static const struct kind {
     const char *name;
     void (*call)(unsigned);
 } kinds[] = {
-    {"two-clock-reads", clocks},    {"launch-both-levels", both_levels},
-    {"launch-driver", driver_only}, {"copy-h2d", copy},
-    {"malloc", allocate},           {"event-record", record},
-    {"graph-launch", graph},        {"allocator-report", report},
+    {"two-clock-reads", clocks},
+    {"launch-both-levels", both_levels},
+    {"launch-driver", driver_only},
+    {"copy-h2d", copy},
+    {"malloc", allocate},
+    {"event-record", record},
+    {"graph-launch", graph},
+    {"allocator-report", report},
+    {"dlsym", look_up},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
