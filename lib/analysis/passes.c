@@ -21,6 +21,12 @@ static int count_events(struct pass *p, const struct gwa_batch *b)
     return p->events / GWA_TICK != before ? p->tick(p->tick_arg) : 0;
 }
 
+/* Of all events nearly the half say what is allocated, to those who ask for that alone. */
+static inline bool only_memory(const struct gwt_event *e)
+{
+    return e->kind == GWT_ALLOCATOR;
+}
+
 /* ---- the first -------------------------------------------------------------------------- */
 
 static int learn(void *arg, struct gwa_batch *b)
@@ -29,6 +35,8 @@ static int learn(void *arg, struct gwa_batch *b)
     int rc = 0;
     for (size_t i = 0; i < b->count && !rc; i++) {
         const struct gwt_event *e = &b->events[i];
+        if (only_memory(e))
+            continue;
         rc = gwa_durations_event(p->t->durations, e);
         if (!rc && gwa_ranges_hold(&p->ranges, e->t0_ns))
             rc = gwa_steps_event(p->t->steps, e);
@@ -78,10 +86,12 @@ static int place_in_steps(void *arg, struct gwa_batch *b)
         *place = (struct gwa_place){.step = UINT32_MAX};
         if (any && gwa_ranges_hold(&p->ranges, e->t0_ns))
             rc = gwa_steps_place(t->steps, e, place);
-        if (!rc && place->step != UINT32_MAX)
-            rc = count_in_step(t, e, place->step);
         if (!rc)
             rc = gwa_memory_event(t->memory, e, place);
+        if (rc || only_memory(e))
+            continue;
+        if (place->step != UINT32_MAX)
+            rc = count_in_step(t, e, place->step);
         if (!rc && t->windowed)
             rc = gwa_idle_event(t->idle, e);
     }
@@ -158,7 +168,8 @@ static int place_in_time(void *arg, struct gwa_batch *b)
         p->at = (uint32_t)i;
         rc = gwa_timeline_event(timeline, &b->events[i]);
         b->ns[i] = gwa_timeline_placed_ns(timeline);
-        gwa_timeline_at(timeline, &b->places[i]);
+        if (!only_memory(&b->events[i]))
+            gwa_timeline_at(timeline, &b->places[i]);
     }
     p->batch = NULL;
     return p->out_of_memory ? -ENOMEM : rc;
@@ -204,6 +215,8 @@ static int explain(void *arg, struct gwa_batch *b)
         const struct gwa_place *place = &b->places[i];
         for (; note < b->notes_count && b->notes[note].at <= i; note++)
             read_note(t->attribution, &b->notes[note]);
+        if (only_memory(&b->events[i]))
+            continue;
         if (place->step != UINT32_MAX)
             gwa_steps_took(t->steps, &b->events[i], place, b->ns[i]);
         rc = gwa_attribution_event(t->attribution, &b->events[i], place);

@@ -342,7 +342,8 @@ void gwa_steps_took(struct gwa_steps *s, const struct gwt_event *e, const struct
     struct gwa_step_time *time = &s->times[place->step];
     struct gwa_lengths *l = s->lengths;
     double ns = gpu_ns > 0 ? gpu_ns : 0; /* NaN: nor can it be added up */
-    time->gpu_ns[place->phase] += (float)ns;
+    if (ns > 0)
+        time->gpu_ns[place->phase] += (float)ns;
     if (e->kind != GWT_LAUNCH || place->phase != GWA_PHASE_BACKWARD || !gwa_executed(e))
         return;
     l->ns[l->next++ % GRAM] = ns;

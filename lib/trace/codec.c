@@ -422,18 +422,21 @@ static long unzstd(ZSTD_DCtx *zstd, const void *stored, size_t stored_size, void
     return ZSTD_isError(n) || n != size ? -EBADMSG : (long)n;
 }
 
-static const uint8_t *untranspose(struct words *to, uint32_t records, uint32_t varies,
-                                  const uint8_t *from)
+/* post: `to` are records like `like` but for the planes. */
+static const uint8_t *untranspose(struct words *to, uint32_t records, struct words like,
+                                  uint32_t varies, const uint8_t *from)
 {
-    uint8_t *bytes = (uint8_t *)to;
-
     for (uint32_t tile = 0; tile < records; tile += TILE) {
         uint32_t n = records - tile < TILE ? records - tile : TILE;
         const uint8_t *plane = from + tile;
+        uint8_t *bytes = (uint8_t *)(to + tile);
 
+        for (uint32_t i = 0; i < n; i++)
+            to[tile + i] = like;
         for (uint32_t left = varies; left; left &= left - 1, plane += records) {
-            uint8_t *out = bytes + (size_t)tile * PLANES + (unsigned)__builtin_ctz(left);
+            uint8_t *out = bytes + (unsigned)__builtin_ctz(left);
 
+#pragma GCC unroll 8
             for (uint32_t i = 0; i < n; i++)
                 out[(size_t)i * PLANES] = plane[i];
         }
@@ -476,9 +479,8 @@ static int ungroup(const uint8_t *at, size_t size, uint32_t groups, uint32_t cou
         memcpy(&group, at + g * sizeof(group), sizeof(group));
         for (uint32_t left = ~group.varies; left; left &= left - 1)
             first[__builtin_ctz(left)] = *constant++;
-        for (uint32_t i = 0; i < group.records; i++)
-            memcpy(&grouped[next[g] + i], first, sizeof(first));
-        planes = untranspose(&grouped[next[g]], group.records, group.varies, planes);
+        planes =
+            untranspose(&grouped[next[g]], group.records, load_words(first), group.varies, planes);
     }
     return 0;
 }
