@@ -255,7 +255,7 @@ static int keep_kernels(struct job_rank *r, const struct gwa_process *p)
     for (size_t i = 0; i < p->devices_count; i++)
         for (size_t k = 0; k < p->devices[i].kernels_count; k++) {
             const struct gwa_kernel *from = &p->devices[i].kernels[k];
-            if (!from->name || !(from->mean_us > 0) || strstr(from->name, "ncclDevKernel"))
+            if (!from->name || !(from->mean_us > 0) || strstr(from->name, "nccl"))
                 continue;
             struct gwa_kernel *to = &r->kernels[r->kernels_count];
             *to = *from;

@@ -358,7 +358,7 @@ struct ticks {
     uint64_t done, total;
 };
 
-static int tick(struct ticks *t)
+static inline int tick(struct ticks *t)
 {
     if (++t->done & (TICK - 1) || !t->options->progress)
         return 0;
