@@ -267,8 +267,9 @@ double gwa_job_transfer_ns(const struct job_kind *k, double calls, double bytes)
 
 /* job_join.c: starts and ends, by what is known of transfers. */
 void gwa_job_run(struct gwa_job *job);
-/* job.c. NULL, or why nobody can be called late. */
-const char *gwa_job_why_not(const struct gwa_job *job);
+/* job.c. NULL, or why nobody can be called late. *told: whether the ends of collectives are known
+ * well enough for each rank's own report. */
+const char *gwa_job_why_not(const struct gwa_job *job, bool *told);
 
 /* pre: run. When the rank was ready for a row, had its stream been free. */
 int64_t gwa_job_row_ready(const struct gwa_job *job, size_t rank, uint32_t row);
