@@ -61,6 +61,10 @@ pic_cflags := $(filter-out $(SAN),$(CFLAGS_))
 pic_flags  := -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \
               -fasynchronous-unwind-tables -fno-lto
 
+# Wrappers: a jump to another function would copy the arguments onto themselves, and structures
+# stored in vectors are slow to read in parts.
+$(B)/pic/lib/capture/wrap_%.o: pic_flags += -fno-optimize-sibling-calls -fno-tree-slp-vectorize
+
 $(B)/pic/%.o: %.c $(B)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)

@@ -267,6 +267,7 @@ struct gwa_site {
     double involuntary; /* context switches per occurrence; NaN */
     double per_step;    /* occurrences per steady step; NaN without steps */
     unsigned period;    /* it recurs every so many steps; 0: not regularly; 1: in every step */
+    unsigned wave;      /* before_h2d: it takes long every so many steps; 0: at no such rhythm */
     uint64_t d2h_bytes, h2d_bytes; /* moved by the copies right before and after it, all together */
     const char *python;            /* "file.py:12 function", the most frequent line; NULL */
 };

@@ -39,6 +39,8 @@ void gwa_attribution_free(struct gwa_attribution *a)
     for (unsigned i = 0; i < DEVICES; i++)
         free(a->devices[i]);
     free(a->threads);
+    for (size_t i = 0; i < a->sites.count; i++)
+        free(((struct site *)a->sites.rows)[i].waves);
     gwa_fold_free(&a->sites);
     gwa_fold_free(&a->drains);
     free(a);

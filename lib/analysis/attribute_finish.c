@@ -55,6 +55,7 @@ static void add_row(struct rows *r, const struct site *s, unsigned class, double
         gwa_reserve((void **)&out->sites, &r->sites_room, out->sites_count, sizeof(*out->sites));
     if (r->rc)
         return;
+    const struct waves *waves = s->base ? s->base->waves : s->waves;
     struct gwa_site *row = &out->sites[out->sites_count++];
     *row = (struct gwa_site){
         .class = (uint8_t) class,
@@ -75,9 +76,10 @@ static void add_row(struct rows *r, const struct site *s, unsigned class, double
         .involuntary = s->judged > 0 ? s->involuntary / s->judged : NAN,
         .per_step = per_step(r, s->in_steps),
         .period = period_of(s),
+        .wave = waves ? gwa_waves_period(waves) : 0,
         .d2h_bytes = whole(s->d2h),
         .h2d_bytes = whole(s->h2d),
-        .python = gwa_python_line(trace, gwa_lines_best(&s->lines)),
+        .python = gwa_python_line(trace, gwa_lines_best(trace, &s->lines)),
     };
 }
 
@@ -163,7 +165,7 @@ static void add_drain(struct rows *r, const struct drain *s)
                            .idle_ms = s->idle_ns / 1e6,
                            .waited_ms = s->waited_ns / 1e6,
                            .phase = s->key.phase,
-                           .python = gwa_python_line(trace, gwa_lines_best(&s->lines))};
+                           .python = gwa_python_line(trace, gwa_lines_best(trace, &s->lines))};
 }
 
 static int drains_by_idle(const void *a, const void *b)
@@ -206,7 +208,7 @@ static void finish_gap(const struct rows *r, const struct top_gap *top, struct g
         out->drained_by = gwt_api_name(r->a->trace, top->drained_by);
     uint32_t stack = p->longest_stack;
     if (!stack && p->longest_site)
-        stack = gwa_lines_best(&p->longest_site->lines);
+        stack = gwa_lines_best(r->a->trace, &p->longest_site->lines);
     out->python = gwa_python_line(r->a->trace, stack);
 }
 

@@ -1,5 +1,6 @@
-/* Between attribute.c (what the host did), attribute_gaps.c (gaps, divided), attribute_sites.c
- * (folding) and attribute_finish.c (figures). */
+/* Between attribute.c (what the host did), attribute_gaps.c (gaps, divided), attribute_parts.c
+ * (their pieces), attribute_sites.c (folding), attribute_waves.c and attribute_finish.c
+ * (figures). */
 #ifndef GWA_ATTRIBUTE_INTERNAL_H
 #define GWA_ATTRIBUTE_INTERNAL_H
 
@@ -96,8 +97,20 @@ struct lines { /* Python lines by how often they were met */
     } list[LINES];
 };
 
+#define WAVES 64u /* the longest period, in steps */
+
+struct waves {     /* how long the host took in each step, and how that goes with steps before */
+    uint32_t step; /* the newest, and ... */
+    double ns;     /* ... its sum so far */
+    double before[WAVES]; /* by step modulo WAVES */
+    double sum, squares, products[WAVES + 1];
+    uint64_t steps; /* that are in these sums */
+};
+
 struct site {
     struct site_key key;
+    struct site *base;   /* of an unusual one */
+    struct waves *waves; /* of what leads to a copy to the device; NULL: none */
     uint64_t count;
     int64_t last_t0;
     double idle_ns; /* but of sections, of which it is in the next three */
@@ -197,10 +210,45 @@ struct gwa_attribution {
 
 /* attribute.c. NULL: no such thread was seen */
 struct thread *gwa_thread_of(const struct gwa_attribution *a, uint32_t id);
+#define AFTER_NS 1000000 /* a stack taken so shortly after a blocking call shows its caller */
 /* A Python stack of the thread taken in [from, to); 0: none. */
 uint32_t gwa_stack_in(const struct thread *th, int64_t from, int64_t to);
 /* post: NULL without memory */
 struct device *gwa_attribution_device(struct gwa_attribution *a, unsigned index);
+
+/* A gap while it is being divided. */
+struct cut {
+    struct gwa_attribution *a;
+    struct device *d;
+    unsigned device;
+    uint8_t phase;
+    int64_t start; /* of the gap */
+    struct parts parts;
+};
+
+/* A thread's time outside CUDA, from its call `after` to the entry of `before`. */
+struct hole {
+    const struct thread *th; /* whose `before` is */
+    int64_t t0, t1;
+    const struct span *after, *before; /* NULL: not known */
+    size_t before_index;
+    double measured, cpu, process, involuntary; /* ns */
+};
+
+/* attribute_parts.c: [from, to) of a gap; t0, ns: all of what it was part of. */
+void gwa_part_class(struct cut *c, unsigned class, double ns);
+void gwa_part_quick(struct cut *c, unsigned class, unsigned origin, uint32_t step, int64_t from,
+                    int64_t to, int64_t t0, int64_t ns);
+void gwa_part_unknown(struct cut *c, int64_t from, int64_t to);
+void gwa_part_call(struct cut *c, const struct thread *th, const struct span *s, int64_t from,
+                   int64_t to);
+void gwa_part_hole(struct cut *c, const struct hole *h, int64_t from, int64_t to);
+/* Of the hole, on the CPU; NaN: less than half of it was measured. */
+double gwa_hole_share(const struct hole *h);
+void gwa_hole_clocks(struct hole *h, const struct span *s);
+/* A copy to the device that the section leads to; NULL: none. */
+const struct span *gwa_hole_copy(const struct hole *h);
+struct site *gwa_hole_site(struct cut *c, const struct hole *h, const struct span *copy);
 
 /* attribute_gaps.c */
 /* [from, to) of a thread's time that nothing ended yet, into d->early. */
@@ -232,11 +280,20 @@ void gwa_site_judge(struct site *s, double measured, double cpu, double process,
                     double involuntary);
 /* Share on the CPU; NaN: less than 1 ms was measured in all. */
 double gwa_site_share(const struct site *s);
-void gwa_lines_vote(const struct gwt_trace *trace, struct lines *lines, uint32_t stack);
+/* Each stack of the thread's in [from, to) is a vote: they are as many as its time is long. */
+void gwa_lines_vote_in(const struct gwt_trace *trace, struct lines *lines, const struct thread *th,
+                       int64_t from, int64_t to);
 /* One of the stacks that show the most frequent line; 0: none. */
-uint32_t gwa_lines_best(const struct lines *lines);
+uint32_t gwa_lines_best(const struct gwt_trace *trace, const struct lines *lines);
 
-/* attribute_python.c. The innermost frame that is the program's own.
+/* attribute_waves.c */
+void gwa_waves_add(struct waves *w, uint32_t step, double ns);
+/* Every how many steps the host takes long, or longest; 0: at no such rhythm. */
+unsigned gwa_waves_period(const struct waves *w);
+
+/* attribute_python.c. Whether the line called, directly or not, what the stack shows. */
+bool gwa_calls(const struct gwt_trace *trace, uint32_t stack, uint32_t file, uint32_t line);
+/* The innermost frame that is the program's own.
  * post: false where the stack is not known */
 bool gwa_own_frame(const struct gwt_trace *trace, uint32_t stack, struct gwt_stack_frame *out);
 /* post: malloc'ed "train.py:87 fetch"; NULL where not known, or without memory */

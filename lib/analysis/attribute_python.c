@@ -49,6 +49,17 @@ bool gwa_own_frame(const struct gwt_trace *trace, uint32_t stack, struct gwt_sta
     return true;
 }
 
+bool gwa_calls(const struct gwt_trace *trace, uint32_t stack, uint32_t file, uint32_t line)
+{
+    struct gwt_stack_info info;
+    if (!stack || !gwt_stack(trace, stack, &info))
+        return false;
+    for (size_t i = 1; i < info.count; i++)
+        if (info.frames[i].file == file && info.frames[i].line == line)
+            return true;
+    return false;
+}
+
 char *gwa_python_line(const struct gwt_trace *trace, uint32_t stack)
 {
     struct gwt_stack_frame frame;

@@ -102,7 +102,7 @@ double gwa_site_share(const struct site *s)
 /* ---- Python lines -------------------------------------------------------------------------------
  */
 
-void gwa_lines_vote(const struct gwt_trace *trace, struct lines *lines, uint32_t stack)
+static void vote(const struct gwt_trace *trace, struct lines *lines, uint32_t stack)
 {
     struct gwt_stack_frame frame;
     unsigned i, least = 0;
@@ -124,11 +124,32 @@ void gwa_lines_vote(const struct gwt_trace *trace, struct lines *lines, uint32_t
     lines->list[i].votes = 1;
 }
 
-uint32_t gwa_lines_best(const struct lines *lines)
+void gwa_lines_vote_in(const struct gwt_trace *trace, struct lines *lines, const struct thread *th,
+                       int64_t from, int64_t to)
 {
-    unsigned best = 0;
+    for (unsigned i = 1; th->stacks && i <= STACKS; i++) {
+        const struct stack_at *s = &th->stacks[(th->stacks_next - i) % STACKS];
+        if (s->at < from) /* none, or older still */
+            break;
+        if (s->at < to)
+            vote(trace, lines, s->stack);
+    }
+}
+
+/* Where the program's own code was met about as often below a line as at it, in what that called
+ * of libraries, the lower line says more. */
+uint32_t gwa_lines_best(const struct gwt_trace *trace, const struct lines *lines)
+{
+    unsigned best = 0, below = LINES;
     for (unsigned i = 1; i < LINES; i++)
         if (lines->list[i].votes > lines->list[best].votes)
             best = i;
+    for (unsigned i = 0; i < LINES; i++)
+        if (i != best && lines->list[i].votes * 2 >= lines->list[best].votes &&
+            (below == LINES || lines->list[i].votes > lines->list[below].votes) &&
+            gwa_calls(trace, lines->list[i].stack, lines->list[best].file, lines->list[best].line))
+            below = i;
+    if (below < LINES)
+        best = below;
     return lines->list[best].votes ? lines->list[best].stack : 0;
 }

@@ -391,9 +391,12 @@ static const struct gwa_draft *of_id(const struct drafts *all, unsigned id)
     return NULL;
 }
 
+/* Of so few launches between two waits there is no graph to be made. */
+#define CAPTURED_LEAST 16.0
+
 /* Most first; but a graph or a compiler takes no step that is cut up by reads, so that these go
- * first where they bring anything near. */
-static void weigh(struct drafts *all)
+ * first where they bring anything near, or leave nothing to capture. */
+static void weigh(struct drafts *all, const struct gwa_process *p)
 {
     static const uint8_t cut[] = {GWA_FIND_SYNC_STORM, GWA_FIND_SHAPE_SYNC, GWA_FIND_DEVICE_SYNC};
     for (size_t i = 0; i < all->count; i++)
@@ -404,7 +407,9 @@ static void weigh(struct drafts *all)
             continue;
         for (size_t k = 0; k < sizeof(cut); k++) {
             const struct gwa_draft *c = of_id(all, cut[k]);
-            if (c && c->rank == GWA_RANK_GAIN && c->f.bound_pct >= d->f.bound_pct / 2)
+            if (c && c->rank == GWA_RANK_GAIN &&
+                (c->f.bound_pct >= d->f.bound_pct / 2 ||
+                 p->steps.launches.median < CAPTURED_LEAST * c->waits_per_step))
                 d->weight = fmin(d->weight, nextafter(c->f.bound_pct, 0));
         }
     }
@@ -414,7 +419,7 @@ static int keep(struct gwa_process *p, struct drafts *all)
 {
     if (!all->count)
         return 0;
-    weigh(all);
+    weigh(all, p);
     p->findings = calloc(all->count, sizeof(*p->findings));
     if (!p->findings)
         return -ENOMEM;

@@ -75,6 +75,7 @@ bool gwa_rule_CAPTURE_FAIL(const struct gwa_view *v, struct gwa_draft *f)
 void gwa_cite_reads(struct gwa_draft *f, const struct gwa_view *v, const struct gwa_reads *r)
 {
     const struct gwa_drain *d = r->top;
+    f->waits_per_step = v->stepped ? r->per_step : 0;
     f->f.share_pct = r->pct;
     f->f.bound_pct = fmax(r->pct, r->bound_pct);
     f->f.confidence = v->stepped ? GWA_HIGH : GWA_MEDIUM;

@@ -68,8 +68,8 @@ void gwa_cite_claim(struct gwa_draft *f, const struct gwa_view *v, const struct 
     gwa_evidence(f, "ms_each", each_ms(c));
     gwa_evidence(f, "cpu_share", cpu_share(c));
     gwa_evidence(f, "other_cores", other_cores(c));
-    if (s->period > 1)
-        gwa_evidence(f, "period_steps", s->period);
+    if (gwa_rhythm(s) > 1)
+        gwa_evidence(f, "period_steps", gwa_rhythm(s));
     place(f, s);
 }
 
@@ -130,9 +130,12 @@ bool gwa_rule_INPUT_PERIODIC(const struct gwa_view *v, struct gwa_draft *f)
     const struct gwa_claim *c = worth(v, GWA_FIND_INPUT_PERIODIC);
     if (!c)
         return false;
+    double each = each_ms(c);
+    if (c->top->wave && v->stepped) /* one or several waits in each round */
+        each = c->host_ms * c->top->wave / (double)v->p->steps.count;
     WHAT("Every %u steps the loop stops for input, %s each time; the GPU waited %s of the time "
          "for it.",
-         c->top->period, MS(each_ms(c)), PCT(c->pct));
+         gwa_rhythm(c->top), MS(each), PCT(c->pct));
     gwa_cite_claim(f, v, c);
     return true;
 }

@@ -103,6 +103,12 @@ void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const stru
 /* pre: sections have been claimed. post: `reads` and what they hold of `flow_pct`. */
 void gwa_claim_drains(struct gwa_view *v);
 
+/* Every how many steps it is there, or takes long; 0: not regularly. */
+static inline unsigned gwa_rhythm(const struct gwa_site *s)
+{
+    return s->wave ? s->wave : s->period;
+}
+
 /* The thread wanted the CPU in this section and was taken off it again and again. */
 bool gwa_starved(const struct gwa_site *s);
 
@@ -119,9 +125,10 @@ struct gwa_text {
 
 struct gwa_draft {
     struct gwa_finding f;
-    uint8_t id;    /* enum gwa_finding_id */
-    uint8_t rank;  /* enum gwa_rank */
-    double weight; /* where it comes among GAINs: its bound, or less */
+    uint8_t id;            /* enum gwa_finding_id */
+    uint8_t rank;          /* enum gwa_rank */
+    double weight;         /* where it comes among GAINs: its bound, or less */
+    double waits_per_step; /* blocking calls that it is about; 0: none */
     struct gwa_text what, where, remedy;
     size_t evidence_room;
     bool failed; /* out of memory */

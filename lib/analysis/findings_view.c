@@ -17,6 +17,7 @@ static const char *const words_load[] = {"Module", "LibraryLoad", "LinkCreate", 
 static const char *const words_capture[] = {"Capture", "Instantiate", NULL};
 static const char *const words_host_memory[] = {
     "HostAlloc", "MallocHost", "HostRegister", "MemAllocHost", "FreeHost", "HostUnregister", NULL};
+static const char *const words_wait[] = {"Synchronize", NULL};
 static const char *const words_memory[] = {"Malloc",     "cudaFree",  "MemFree",
                                            "MemAlloc",   "MemMap",    "MemUnmap",
                                            "MemRelease", "MemCreate", NULL};
@@ -179,11 +180,24 @@ static enum gwa_finding_id input_owner(const struct gwa_view *v, const struct gw
     if (long_beside_steps(v, s))
         return GWA_FIND_EPOCH_GAP;
     /* where every other step waits, there is too little input as such */
-    if (!computing(s) && s->period > 2 && s->period <= GWA_WORKERS_MOST)
+    unsigned period = gwa_rhythm(s);
+    if (!computing(s) && period > 2 && period <= GWA_WORKERS_MOST)
         return GWA_FIND_INPUT_PERIODIC;
     /* blocked, while other threads of the process work for it: a pool inside a call */
     bool pool = s->other_cores > GWA_BUSY_CORES;
     return computing(s) || pool ? GWA_FIND_INPUT_CPU : GWA_FIND_INPUT_WAIT;
+}
+
+/* But for the waits, the host would be done with its steps before the device is: what it does
+ * after a wait that drained the queue would not be seen. */
+#define AHEAD 0.9
+
+static bool would_be_ahead(const struct gwa_view *v)
+{
+    double waited = 0;
+    for (size_t i = 0; i < v->d->drains_count; i++)
+        waited += gwa_at_least_0(v->d->drains[i].waited_ms);
+    return v->wall_ms - waited < AHEAD * v->work_pct / 100 * v->wall_ms;
 }
 
 /* What comes with a capture (compiling, collecting garbage, emptying the cache) is as rare. */
@@ -226,6 +240,8 @@ static enum gwa_finding_id host_owner(const struct gwa_view *v, const struct gwa
     /* preparing input is to move elsewhere, starved or not; other work needs its core */
     if (s->class == GWA_IDLE_HOST_BLOCKED && gwa_starved(s))
         return GWA_FIND_CPU_STARVED;
+    if (!rare(s) && gwa_named(s->after, words_wait) && would_be_ahead(v))
+        return GWA_FIND_SYNC_PER_STEP;
     return GWA_FIND_UNKNOWN_HOST_GAP;
 }
 

@@ -109,14 +109,24 @@ static int asked(struct gwa_steps *s, const struct gwt_event *e, const struct gw
 
 /* ---- found by themselves ----------------------------------------------------------------- */
 
+/* post: there is a place behind the tokens that are kept. */
+static int next_place(struct gwa_steps *s)
+{
+    return gwa_reserve((void **)&s->tokens, &s->tokens_room, s->tokens_count, sizeof(*s->tokens));
+}
+
+/* A token that was made in that place is not copied. */
 static int keep(struct gwa_steps *s, const struct gwa_token *t)
 {
     if (s->tokens_count >= GWA_LEARN_MOST)
         return 0;
-    int rc = gwa_reserve((void **)&s->tokens, &s->tokens_room, s->tokens_count, sizeof(*s->tokens));
-    if (!rc)
-        s->tokens[s->tokens_count++] = *t;
-    return rc;
+    int rc = next_place(s);
+    if (rc)
+        return rc;
+    if (t != &s->tokens[s->tokens_count])
+        s->tokens[s->tokens_count] = *t;
+    s->tokens_count++;
+    return 0;
 }
 
 /* The rule no longer tells what comes: what came since is learnt from again. */
@@ -209,15 +219,18 @@ static int module_loaded(struct gwa_steps *s, int64_t at)
 
 int gwa_steps_event(struct gwa_steps *s, const struct gwt_event *e)
 {
-    struct gwa_token t;
-    int rc = gwa_steps_token(s, e, &t);
+    int rc = next_place(s);
+    if (rc)
+        return rc;
+    struct gwa_token *t = &s->tokens[s->tokens_count];
+    rc = gwa_steps_token(s, e, t);
     if (!rc && e->kind == GWT_MODULE_LOAD)
         rc = module_loaded(s, e->t0_ns);
     if (rc)
         return rc;
     if (s->range || s->kernel)
-        return asked(s, e, &t);
-    if (!t.sym) {
+        return asked(s, e, t);
+    if (!t->sym) {
         if (e->kind == GWT_SYNC && s->tokens_count)
             s->tokens[s->tokens_count - 1].waits = 1;
         if (e->kind == GWT_SYNC && e->t1_ns > s->match.last)
@@ -226,13 +239,13 @@ int gwa_steps_event(struct gwa_steps *s, const struct gwt_event *e)
     }
     if (e->t1_ns > s->match.last)
         s->match.last = e->t1_ns;
-    if (t.sym == GWA_BACKWARD && s->in_backward) {
+    if (t->sym == GWA_BACKWARD && s->in_backward) {
         more_backward(s, e->t1_ns);
         return 0;
     }
-    s->in_backward = t.sym == GWA_BACKWARD;
-    s->seen += gwa_token_weight(&t);
-    return next_token(s, &t);
+    s->in_backward = t->sym == GWA_BACKWARD;
+    s->seen += gwa_token_weight(t);
+    return next_token(s, t);
 }
 
 int gwa_steps_find(struct gwa_steps *s)

@@ -32,7 +32,7 @@ static report_fn real_report(void)
 static void record(void *p, int64_t size, size_t allocated, size_t reserved, unsigned device)
 {
     struct gw_thread *t = gw_self ? gw_self : gw_thread_get();
-    if (!t || t->busy)
+    if (!t || gw_is_busy(t))
         return;
     union {
         struct gwt_record_allocator a;
@@ -44,11 +44,9 @@ static void record(void *p, int64_t size, size_t allocated, size_t reserved, uns
                  .address = GWT_ADDR(p),
                  .size_512 = (int32_t)(size / 512),
                  .allocated = allocated}};
-    t->busy = 1;
-    gw_fence_signal();
+    gw_busy_begin(t);
     gw_push(t, &u.r);
-    gw_fence_signal();
-    t->busy = 0;
+    gw_busy_end(t);
 }
 
 GW_EXPORT void REPORT(void *p, int64_t size, size_t allocated, size_t reserved, uint16_t device)

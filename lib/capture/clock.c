@@ -46,6 +46,7 @@ void gw_clock_init(void)
         gw_nap_test = (void (*)(uint64_t))gw_resolve_symbol("libcuda.so.1", "sim_sleep_ns");
     }
     gw_clock = !gw_clock_test && counter_is_sound() ? GWT_CLOCK_TSC : GWT_CLOCK_MONOTONIC;
+    gw_odd_set(GW_ODD_CLOCK, gw_clock != GWT_CLOCK_TSC);
 }
 
 void gw_clock_triple(struct gwt_triple *out)

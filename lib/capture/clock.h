@@ -35,10 +35,9 @@ static inline uint64_t gw_now_ns(void)
     return gw_unlikely(gw_clock_test) ? gw_clock_test() : gw_clock_ns(CLOCK_MONOTONIC);
 }
 
-static inline __attribute__((always_inline)) uint64_t gw_ticks(void)
+/* pre:  gw_clock is GWT_CLOCK_TSC. */
+static inline __attribute__((always_inline)) uint64_t gw_counter(void)
 {
-    if (gw_unlikely(gw_clock != GWT_CLOCK_TSC))
-        return gw_now_ns();
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -48,6 +47,11 @@ static inline __attribute__((always_inline)) uint64_t gw_ticks(void)
 #else
     return gw_now_ns();
 #endif
+}
+
+static inline __attribute__((always_inline)) uint64_t gw_ticks(void)
+{
+    return gw_unlikely(gw_clock != GWT_CLOCK_TSC) ? gw_now_ns() : gw_counter();
 }
 
 #endif

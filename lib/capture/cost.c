@@ -15,10 +15,19 @@ struct bench {
 
 static void launch(void)
 {
-    struct gw_frame own, *f = gw_enter(&own, 1, GWT_LAUNCH, GWT_LEVEL_DRIVER);
-    if (!f)
+    const uint64_t word = GW_FRAME_WORD(1, GWT_LAUNCH, GWT_LEVEL_DRIVER);
+    struct gw_frame own, probe, *f;
+    struct gw_thread *t = gw_local.idle;
+    gw_frame_init(&probe, 0);
+    probe.shape = (struct gw_shape){0}; /* which the cache below holds everywhere */
+    uint32_t id = t ? gw_launch_known(t, &probe) : 0;
+    if (id && gw_launch_opens(t, &own, word, &probe, id)) {
+        gw_finish_short(&own, gw_counter(), 0);
         return;
-    f->shape = (struct gw_shape){0}; /* which the cache below holds everywhere */
+    }
+    if (!(f = gw_enter(&own, word)))
+        return;
+    f->shape = probe.shape;
     gw_leave(&own, f, gw_returned(&own), 0, GWT_LAUNCH);
 }
 
@@ -36,22 +45,21 @@ uint64_t gw_measure_cost(void)
     t->mask = RECORDS - 1;
     /* Caches as they are in the steady state: every signature entry and the stream are known. */
     for (unsigned i = 0; i < GW_SIGNATURE_CACHE; i++)
-        t->signatures[i] = (struct gw_signature_entry){.shape.epoch = gw_names_epoch, .id = 1};
-    for (unsigned i = 0; i < GW_STREAM_CACHE; i++)
-        t->streams[i] = (struct gw_stream_entry){
-            .key = gw_streams_epoch << 10 | (uint32_t)gw_device << 2 | 2, .id = 1};
+        t->signatures[i] = (struct gw_signature_entry){.id = 1};
+    t->stream = (struct gw_stream_entry){.which = 1 << 8, .device = gw_device, .id = 1};
+    t->epochs = gw_epochs;
     gw_self = t;
     for (unsigned r = 0; r < 5; r++) {
         uint64_t t0 = gw_clock_ns(CLOCK_MONOTONIC);
         for (unsigned i = 0; i < ROUNDS; i++) {
-            t->tail_seen = t->head;
+            t->room = t->head + RECORDS;
             launch();
         }
         uint64_t took = gw_clock_ns(CLOCK_MONOTONIC) - t0;
         best = took < best ? took : best;
     }
     bool worked = t->head == 5 * ROUNDS;
-    gw_self = NULL;
+    gw_self = gw_local.idle = NULL;
     munmap(b, sizeof *b);
     return worked ? best * 1000 / ROUNDS : 0;
 }

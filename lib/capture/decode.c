@@ -152,8 +152,8 @@ void gw_capture_ended(int status)
 {
     if (status == 908 || status == 903 || status == 401 || status == 400 || status == 1)
         return;
-    if (gw_sub_seq(&gw_gate, 1) == 0)
-        gw_add_seq(&gw_gate, 1); /* a capture begun before we looked */
+    if (gw_sub_seq(&gw_odd, GW_ODD_CAPTURE) < GW_ODD_CAPTURE)
+        gw_add_seq(&gw_odd, GW_ODD_CAPTURE); /* a capture begun before we looked */
     gw_names_pending();
 }
 

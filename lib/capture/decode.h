@@ -20,10 +20,10 @@ static inline void gw_on_stream(struct gw_frame *f, const void *stream, bool per
     f->stream = stream;
     f->per_thread = per_thread;
     f->no_stream = 0;
-    if (gw_unlikely(gw_load_relaxed(&gw_busy_stream) != NULL) && level == GWT_LEVEL_DRIVER)
+    if (level == GWT_LEVEL_DRIVER && gw_unlikely(gw_load_relaxed(&gw_busy_stream) != NULL))
         gw_sample_foreign(stream);
     /* Only the driver level asks: the runtime's own call always reaches it. */
-    if (gw_unlikely(gw_load_relaxed(&gw_gate) != 0) && level == GWT_LEVEL_DRIVER &&
+    if (level == GWT_LEVEL_DRIVER && gw_unlikely(gw_capturing()) &&
         gw_stream_captures(stream, per_thread))
         f->flags |= GWT_F_CAPTURED;
 }
@@ -34,14 +34,7 @@ static inline void gw_on_stream(struct gw_frame *f, const void *stream, bool per
 static inline void gw_on_launch(struct gw_frame *f, const void *func, uint32_t gx, uint32_t gy,
                                 uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t shared)
 {
-    /* Pairs, as record.c loads them (little-endian). */
-    const uint64_t xy = gx | (uint64_t)gy << 32, zx = gz | (uint64_t)bx << 32,
-                   yz = by | (uint64_t)bz << 32;
-    f->shape.func = func;
-    memcpy(&f->shape.grid[0], &xy, 8);
-    memcpy(&f->shape.grid[2], &zx, 8);
-    memcpy(&f->shape.block[1], &yz, 8);
-    f->shape.shared = (uint32_t)shared;
+    f->shape = (struct gw_shape){func, {gx, gy, gz}, {bx, by, bz}, (uint32_t)shared};
 }
 #define D_LAUNCH(func, gx, gy, gz, bx, by, bz, smem, stream)                                       \
     do {                                                                                           \
@@ -308,7 +301,7 @@ void gw_on_copy_batch(struct gw_frame *f, void *const *dsts, void *const *srcs, 
 #define D_CAPTURE_BEGIN(stream_)                                                                   \
     do {                                                                                           \
         if ((int)LEVEL == (int)GWT_LEVEL_DRIVER) {                                                 \
-            gw_add_seq(&gw_gate, 1);                                                               \
+            gw_add_seq(&gw_odd, GW_ODD_CAPTURE);                                                   \
             gw_sample_wait();                                                                      \
         }                                                                                          \
         f->stream = (const void *)(stream_);                                                       \
@@ -318,7 +311,7 @@ void gw_on_copy_batch(struct gw_frame *f, void *const *dsts, void *const *srcs, 
 #define A_CAPTURE_BEGUN()                                                                          \
     do {                                                                                           \
         if ((int)LEVEL == (int)GWT_LEVEL_DRIVER && r != 0)                                         \
-            gw_sub_seq(&gw_gate, 1);                                                               \
+            gw_sub_seq(&gw_odd, GW_ODD_CAPTURE);                                                   \
     } while (0)
 #define D_CAPTURE_END(stream_)                                                                     \
     do {                                                                                           \
@@ -409,7 +402,7 @@ void gw_capture_ended(int status);
 #define A_DEVICE(ordinal)                                                                          \
     do {                                                                                           \
         if (r == 0)                                                                                \
-            gw_device = (uint8_t)(ordinal);                                                        \
+            gw_set_device((int)((ordinal)));                                                       \
     } while (0)
 #define A_FUNC_NAME(handle, name)                                                                  \
     do {                                                                                           \

@@ -14,7 +14,7 @@ void gw_free_memory_ask(void)
     struct gw_thread *t = gw_thread_get();
     size_t bytes, total;
     uint64_t t0 = gw_ticks(), begun = gw_now_ns();
-    if (!t || begun < next || gw_load_relaxed(&gw_gate) || !gw_driver.cuMemGetInfo_v2)
+    if (!t || begun < next || gw_capturing() || !gw_driver.cuMemGetInfo_v2)
         return;
     CUresult status = gw_driver.cuMemGetInfo_v2(&bytes, &total);
     uint64_t ticks = gw_ticks() - t0, took = gw_now_ns() - begun;

@@ -59,21 +59,36 @@ extern struct gw_helpers gw_driver; /* each NULL where the driver lacks it */
 /* ---- a call in flight ----------------------------------------------------------- */
 
 /* Lives on the caller's stack from entry to return. Decoding fills it before the real
- * call; it becomes one record after it. Entry writes only the fields before `func`: what
+ * call; it becomes one record after it. Entry writes only the fields before `shape`: what
  * a launch runs is written by its decoding and read for launches alone. */
 struct gw_frame {
     struct gw_frame *outer;
     uint64_t t0;
-    uint16_t api;
-    uint16_t flags;
-    uint8_t kind;
-    uint8_t level;
-    uint8_t merged;     /* this driver call is part of its runtime caller's record */
-    uint8_t taken;      /* a nested driver call has already merged into this one */
-    uint8_t per_thread; /* the null stream means the per-thread default stream */
-    uint8_t no_stream;
-    uint16_t spare;
-    uint32_t arg;
+    union {
+        struct {
+            uint16_t api;
+            uint16_t flags;
+            uint8_t kind;
+            uint8_t level;
+            uint8_t merged; /* this driver call is part of its runtime caller's record */
+            uint8_t taken;  /* a nested driver call has already merged into this one */
+        };
+        uint64_t word; /* which entry stores at once: GW_FRAME_WORD() */
+    };
+    union {
+        struct {
+            union {
+                struct {
+                    uint8_t per_thread; /* the null stream means the per-thread default stream */
+                    uint8_t no_stream;
+                };
+                uint16_t which; /* both */
+            };
+            uint16_t stream_id; /* of a launch whose signature is known before it ... */
+            uint32_t arg;       /* ... and that signature; else 0. Of other calls: by kind */
+        };
+        uint64_t word2; /* which entry stores at once */
+    };
     const void *stream;
     uint64_t value;
     struct gw_shape {
@@ -81,17 +96,24 @@ struct gw_frame {
         uint32_t grid[3];
         uint32_t block[3];
         uint32_t shared;
-        uint32_t epoch; /* of names; only in the cache's entries */
     } shape;
 };
 
 /* ---- a thread that made a recorded call -------------------------------------------- */
 
+/* Handles known by an earlier epoch may be another's by now: a module was unloaded, a stream
+ * destroyed. Starts at 1 and 1. */
+struct gw_epochs {
+    uint32_t names, streams;
+} __attribute__((aligned(8)));
+extern struct gw_epochs gw_epochs;
+#define gw_names_epoch   (gw_epochs.names)
+#define gw_streams_epoch (gw_epochs.streams)
+
 struct gw_signature_entry {
     struct gw_shape shape;
-    uint32_t id;
-    uint32_t spare;
-};
+    uint32_t id;                /* 0: empty */
+} __attribute__((aligned(64))); /* a hit reads one line */
 
 /* What the kernel says of a thread at one moment. */
 struct gw_clocks {
@@ -103,24 +125,28 @@ struct gw_clocks {
 };
 
 #define GW_STREAM_CACHE    8u
-#define GW_SIGNATURE_CACHE 512u
+#define GW_SIGNATURE_CACHE 1024u
 #define GW_SIGNATURE_WAYS  4u
 
+/* In pages that fork() zeroes, like gw_alive. What every launch reads comes first. */
 struct gw_thread {
     struct gwt_slot *slot;
     struct gwt_record *ring;
     uint64_t mask;
-    uint64_t head;                        /* = slot->head, without reading shared memory */
-    uint64_t tail_seen;                   /* lags behind slot->tail */
-    uint64_t lost, lost_first, lost_last; /* drops not yet told by a LOST record */
-    uint32_t id;
+    uint64_t head; /* = slot->head, without reading shared memory */
+    uint64_t room; /* the ring takes records below this one; lags behind slot->tail */
     uint32_t busy; /* a record or first-time work is under way: a signal handler must not nest */
+    int32_t countdown;       /* calls until the next candidate for timing */
+    struct gw_epochs epochs; /* of the two caches */
     struct gw_stream_entry {
         const void *handle;
-        uint32_t key; /* device, which stream a null means, epoch */
+        uint16_t which; /* of the frame: what a null means; UINT16_MAX: nothing is known */
+        uint8_t device;
+        uint8_t spare;
         uint16_t id;
-    } streams[GW_STREAM_CACHE];
-    int32_t countdown; /* calls until the next candidate for timing */
+    } stream, streams[GW_STREAM_CACHE];   /* the last one, on gw_device; others */
+    uint64_t lost, lost_first, lost_last; /* drops not yet told by a LOST record */
+    uint32_t id;
     uint32_t random;
     struct gw_clocks clocks; /* the thread's own last reading */
     uint64_t clocks_cost;    /* ticks that one takes, on average */
@@ -137,16 +163,34 @@ enum gw_state {
 };
 
 extern uint32_t gw_state; /* enum gw_state */
+/* What keeps launches off their short path, in one word: 0 almost always. */
+extern uint32_t gw_odd;
+enum {
+    GW_ODD_CLOCK = 1,    /* ticks are not the counter's */
+    GW_ODD_PAUSED = 2,   /* gw_recording is 0 */
+    GW_ODD_SAMPLING = 4, /* a sample is being submitted: gw_busy_stream */
+    GW_ODD_OVER = 8,     /* gw_alive went to 0 */
+    GW_ODD_CAPTURE = 16, /* times the streams being captured: the gate */
+};
+/* Counted up before the real BeginCapture. Meanwhile we make no CUDA call but
+ * cuStreamIsCapturing. */
+static inline bool gw_capturing(void)
+{
+    return gw_load_relaxed(&gw_odd) >= GW_ODD_CAPTURE;
+}
+static inline void gw_odd_set(uint32_t what, bool on)
+{
+    if (on)
+        __atomic_fetch_or(&gw_odd, what, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_and(&gw_odd, ~what, __ATOMIC_RELEASE);
+}
 /* 1 while active, in a page that fork() zeroes: a child made by raw clone sees 0
  * although no atfork handler ran. Points to a static 0 until the first start. */
 extern uint32_t *gw_alive;
 extern uint32_t gw_recording;             /* 0: switched off from inside the program */
 extern uint64_t gw_recording_switched;    /* ticks: when it last was, on or off; 0: never */
 extern struct gwt_ring_header *gw_header; /* the ring file's, or a private one until it exists */
-
-/* Streams being captured, counted up before the real BeginCapture. While it is not
- * zero we make no CUDA call but cuStreamIsCapturing. */
-extern uint32_t gw_gate;
 
 static inline void gw_count(enum gwt_counter c, uint64_t n)
 {
@@ -157,13 +201,47 @@ static inline void gw_count(enum gwt_counter c, uint64_t n)
 bool gw_start(void);      /* post: true if active now */
 void gw_after_fork(void); /* makes this process inert again; touches no inherited mapping */
 struct gw_thread *gw_thread_get(void); /* this thread's, made at first use; NULL: none to be had */
-extern __thread struct gw_thread *gw_self __attribute__((tls_model("initial-exec")));
-extern __thread struct gw_frame *gw_top __attribute__((tls_model("initial-exec")));
-/* gw_top's own t0: a frame whose memory says otherwise was left without a return. */
-extern __thread uint64_t gw_top_t0 __attribute__((tls_model("initial-exec")));
-extern __thread uint8_t gw_device __attribute__((tls_model("initial-exec")));
+extern __thread struct gw_local {
+    struct gw_thread *self;
+    struct gw_thread *idle; /* self, while outside of any call, with no record under way */
+    struct gw_frame *top;
+    uint64_t
+        top_t0; /* top's own t0: a frame whose memory says otherwise was left without a return */
+    uint8_t device;
+} gw_local __attribute__((tls_model("initial-exec")));
+#define gw_self   (gw_local.self)
+#define gw_top    (gw_local.top)
+#define gw_top_t0 (gw_local.top_t0)
+#define gw_device (gw_local.device)
+static inline void gw_set_device(int device)
+{
+    gw_device = (uint8_t)device;
+    if (gw_self)
+        gw_self->stream.which = UINT16_MAX;
+}
 extern char gw_dump_path[4096];
 extern pid_t gw_pid; /* of the process that started recording */
+
+/* Around a record, or first-time work: a signal handler's calls meanwhile leave no record. */
+static inline void gw_busy_begin(struct gw_thread *t)
+{
+    t->busy = 1;
+    gw_fence_signal();
+    gw_local.idle = NULL;
+    gw_fence_signal();
+}
+static inline void gw_busy_end(struct gw_thread *t)
+{
+    gw_fence_signal();
+    t->busy = 0;
+    if (!gw_top)
+        gw_local.idle = t;
+}
+/* The short path says it by its thread in place of a frame: gw_launch_closes(). */
+static inline bool gw_is_busy(const struct gw_thread *t)
+{
+    return t->busy || (const void *)gw_top == (const void *)t;
+}
 
 /* ring.c */
 int gw_ring_create(const char *dump_path, const struct gwt_file_header *file, char ring_path[256]);
@@ -187,7 +265,7 @@ void gw_push(struct gw_thread *t, const struct gwt_record *r);
 void gw_push_spare(struct gw_thread *t, const struct gwt_record *r);
 void gw_push_mark(enum gwt_kind kind, uint32_t arg, uint64_t value);
 uint16_t gw_stream_of(struct gw_thread *t, const struct gw_frame *f);
-uint32_t gw_signature_cached(struct gw_thread *t, const struct gw_frame *f); /* 0: not met before */
+uint32_t gw_signature_cached(struct gw_thread *t, const struct gw_shape *s); /* 0: not met before */
 
 /* section.c: a thread's time between two calls. pre: t is the calling thread */
 /* At the entry of an outermost call, GW_SECTION_LEAST or more after a return. */
@@ -229,7 +307,6 @@ void gw_names_alias(const void *func, const void *kernel);
 void gw_names_reset(void);
 bool gw_signature_is_comm(uint32_t id);        /* a kernel of NCCL's */
 bool gw_function_is_known(const void *handle); /* it has been launched, or is in a graph */
-extern uint32_t gw_names_epoch;
 
 /* streams.c: streams, contexts, devices */
 uint16_t gw_stream_slow(struct gw_thread *t, const struct gw_frame *f);
@@ -241,7 +318,6 @@ void gw_ctx_created(const void *ctx, int device);
 void gw_ctx_current(const void *ctx);
 void gw_ctx_popped(void);
 void gw_streams_reset(void);
-extern uint32_t gw_streams_epoch;
 
 /* memory.c: what kind of memory an address is in */
 enum gw_memory { GW_MEM_PAGEABLE, GW_MEM_PINNED, GW_MEM_DEVICE, GW_MEM_MANAGED };

@@ -26,7 +26,6 @@
 
 uint32_t gw_state = GW_INERT;
 uint32_t gw_recording = 1;
-uint32_t gw_gate;
 char gw_dump_path[4096];
 pid_t gw_pid;
 
@@ -97,7 +96,7 @@ static void define_calls(void)
 static void close_thread(void *p)
 {
     struct gw_thread *t = p;
-    gw_self = NULL;
+    gw_self = gw_local.idle = NULL;
     if (gw_load_acquire(&gw_state) == GW_ACTIVE && *gw_alive)
         gw_ring_thread_close(t);
     munmap(t, sizeof *t);
@@ -193,11 +192,14 @@ struct gw_thread *gw_thread_get(void)
         mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (t == MAP_FAILED) {
         gw_ring_no_room(errno);
-    } else if (gw_ring_thread(t) == 0) {
-        pthread_setspecific(thread_key, t);
-        gw_self = t;
     } else {
-        munmap(t, sizeof *t);
+        madvise(t, sizeof *t, MADV_WIPEONFORK); /* as make_alive_page() */
+        if (gw_ring_thread(t) == 0) {
+            pthread_setspecific(thread_key, t);
+            gw_self = t;
+        } else {
+            munmap(t, sizeof *t);
+        }
     }
     errno = saved;
     return gw_self;
@@ -212,11 +214,11 @@ void gw_after_fork(void)
     gw_lock_reset();
     gw_resolve_reset();
     gw_alive = &dead;
-    gw_self = NULL;
+    gw_self = gw_local.idle = NULL;
     gw_top = NULL;
-    gw_gate = 0;
     gw_timing = 0;
     gw_recording = 1;
+    gw_odd = 0;
     gw_ring_forget();
     gw_drain_forget();
     gw_timer_forget();
@@ -277,5 +279,6 @@ __attribute__((destructor)) static void unload(void)
     gw_facts_libraries(true);
     gw_store_release(&gw_state, GW_OFF);
     gw_store_release(gw_alive, 0);
+    gw_odd_set(GW_ODD_OVER, true);
     gw_drain_stop();
 }

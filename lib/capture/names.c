@@ -32,7 +32,6 @@ static struct function functions[FUNCTIONS];
 static struct signature signatures[SIGNATURES];
 static uint8_t comm[SIGNATURES / 8]; /* signatures of NCCL's kernels */
 static uint32_t functions_used, signatures_used, functions_pending;
-uint32_t gw_names_epoch = 1;
 
 /* What passes by in cuModuleGetFunction and cuLibraryGetKernel: which handles are CUkernels, and
  * the names of all for drivers without cuFuncGetName. */
@@ -165,7 +164,7 @@ static struct function *function(const void *handle)
     }
     if (fn->epoch == gw_names_epoch)
         return fn;
-    if (gw_load_relaxed(&gw_gate) == 0) {
+    if (!gw_capturing()) {
         learn(fn);
     } else {
         if (!fn->pending)
@@ -191,7 +190,7 @@ bool gw_function_is_known(const void *handle)
 
 void gw_names_pending(void)
 {
-    if (!gw_load_relaxed(&functions_pending) || gw_load_relaxed(&gw_gate))
+    if (!gw_load_relaxed(&functions_pending) || gw_capturing())
         return;
     gw_lock();
     for (uint32_t i = 0; functions_pending && i < FUNCTIONS; i++)

@@ -161,6 +161,7 @@ static void mark(const char *text)
         gw_store_relaxed(&gw_recording, 1);
         gw_push_mark(GWT_RECORDING, 0, on);
         gw_store_relaxed(&gw_recording, on);
+        gw_odd_set(GW_ODD_PAUSED, !on);
         gw_store_relaxed(&gw_recording_switched, gw_ticks());
         return;
     }

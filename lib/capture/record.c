@@ -5,10 +5,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-__thread struct gw_thread *gw_self __attribute__((tls_model("initial-exec")));
-__thread struct gw_frame *gw_top __attribute__((tls_model("initial-exec")));
-__thread uint64_t gw_top_t0 __attribute__((tls_model("initial-exec")));
-__thread uint8_t gw_device __attribute__((tls_model("initial-exec")));
+__thread struct gw_local gw_local __attribute__((tls_model("initial-exec")));
+uint32_t gw_odd;
+struct gw_epochs gw_epochs = {1, 1};
 
 /* ---- the ring's producer side ------------------------------------------------- */
 
@@ -19,6 +18,7 @@ static inline struct gwt_record *next(const struct gw_thread *t)
 
 static inline void publish(struct gw_thread *t)
 {
+    gw_prefetch_record(next(t));
     t->head++;
     /* Partner: the acquire load of head in drain.c and in readers. */
     gw_store_release(&t->slot->head, t->head);
@@ -32,11 +32,11 @@ static void put(struct gw_thread *t, const struct gwt_record *r)
 
 static bool has_room(struct gw_thread *t, uint64_t slots)
 {
-    if (gw_likely(t->head + slots - t->tail_seen <= t->mask + 1))
+    if (gw_likely(t->head + slots <= t->room))
         return true;
     /* Partner: the drain's release store of tail, made after it copied the records. */
-    t->tail_seen = gw_load_acquire(&t->slot->tail);
-    return t->head + slots - t->tail_seen <= t->mask + 1;
+    t->room = gw_load_acquire(&t->slot->tail) + t->mask + 1;
+    return t->head + slots <= t->room;
 }
 
 static bool wait_for_room(struct gw_thread *t)
@@ -101,15 +101,13 @@ void gw_push_spare(struct gw_thread *t, const struct gwt_record *r)
 void gw_push_mark(enum gwt_kind kind, uint32_t arg, uint64_t value)
 {
     struct gw_thread *t = gw_self ? gw_self : gw_thread_get();
-    if (!t || t->busy)
+    if (!t || gw_is_busy(t))
         return;
     struct gwt_record r = {
         .t0 = gw_ticks(), .api = (uint16_t)(GWT_API_PSEUDO + kind), .arg = arg, .value = value};
-    t->busy = 1;
-    gw_fence_signal();
+    gw_busy_begin(t);
     gw_push(t, &r);
-    gw_fence_signal();
-    t->busy = 0;
+    gw_busy_end(t);
 }
 
 /* ---- entry, the uncommon cases --------------------------------------------------- */
@@ -124,27 +122,52 @@ static void drop_unwound(struct gw_frame *f)
     if (!gw_top || ((uintptr_t)gw_top > (uintptr_t)f && gw_top->t0 == gw_top_t0))
         return;
     gw_top = NULL;
-    if (!t || t->busy || !gw_slot_inside(t->slot))
+    if (!t || gw_is_busy(t) || !gw_slot_inside(t->slot))
         return;
     struct gwt_record r = {
         .t0 = t->slot->open_t0, .api = t->slot->open_api, .flags = GWT_F_UNWOUND};
-    t->busy = 1;
-    gw_fence_signal();
+    gw_busy_begin(t);
     gw_push(t, &r);
     gw_store_relaxed(&t->slot->returned, 0); /* nobody knows when */
-    gw_fence_signal();
-    t->busy = 0;
+    gw_busy_end(t);
 }
 
-struct gw_frame *gw_enter_any(struct gw_frame *f, uint64_t word)
+struct gw_frame *gw_enter(struct gw_frame *f, uint64_t word)
 {
-    return gw_enter_frame(f, word);
+    gw_frame_init(f, word);
+    struct gw_thread *t = gw_self;
+    struct gw_frame *o = gw_top;
+    if (gw_unlikely(!gw_load_relaxed(gw_alive) || !t || f->kind == GWT_NAME))
+        return gw_enter_slow(f);
+    if (gw_unlikely(gw_is_busy(t)))
+        return gw_enter_nested(f);
+    if (o) {
+        /* The common nesting: a runtime call's own driver call. */
+        if (f->level == GWT_LEVEL_DRIVER && o->level == GWT_LEVEL_RUNTIME && o->kind == f->kind &&
+            !o->taken && (uintptr_t)o > (uintptr_t)f && o->t0 == gw_top_t0 &&
+            !gw_share_sampled(o)) {
+            o->word |= GW_FRAME_TAKEN;
+            o->value = 0;
+            f->merged = 1;
+            return o;
+        }
+        return gw_enter_nested(f);
+    }
+    gw_local.idle = NULL;
+    gw_top = f;
+    f->t0 = gw_top_t0 = gw_ticks();
+    if (gw_unlikely(f->t0 - gw_load_relaxed(&t->slot->returned) >= GW_SECTION_LEAST))
+        gw_section_ends(t, f);
+    /* What a killed job was inside. Not ordered against anything: a reader takes it as a hint. */
+    t->slot->open_api = (uint16_t)word;
+    gw_store_relaxed(&t->slot->open_t0, f->t0);
+    return f;
 }
 
 struct gw_frame *gw_enter_nested(struct gw_frame *f)
 {
     struct gw_thread *t = gw_self;
-    if (t && t->busy) {
+    if (t && gw_is_busy(t)) {
         /* A signal handler inside a record, or a call of the driver's into its own exports while
          * we ask it something. */
         gw_count(GWT_C_NESTED_SIGNAL, 1);
@@ -156,8 +179,8 @@ struct gw_frame *gw_enter_nested(struct gw_frame *f)
         if (o->level == f->level)
             return NULL; /* one call implemented by another: one record */
         if (!o->taken) {
-            o->taken = 1;
-            o->flags |= GWT_F_DRIVER;
+            o->word |= GW_FRAME_TAKEN;
+            o->value = 0;
             f->merged = 1;
             if (f->kind == GWT_LAUNCH && gw_share_sampled(o))
                 f->t0 = gw_ticks();
@@ -167,6 +190,7 @@ struct gw_frame *gw_enter_nested(struct gw_frame *f)
     f->outer = o;
     if (o)
         f->flags |= GWT_F_NESTED;
+    gw_local.idle = NULL;
     gw_top = f;
     f->t0 = gw_top_t0 = gw_ticks();
     if (t && !o) {
@@ -204,95 +228,73 @@ struct gw_frame *gw_enter_slow(struct gw_frame *f)
 
 /* ---- return ------------------------------------------------------------------------- */
 
-/* A shape as five words, each loaded as it was stored (gw_on_launch()): a load of more than what
- * one store wrote waits until all of them have reached the cache. */
-struct shape_words {
-    uint64_t w[5];
-};
-_Static_assert(sizeof(struct gw_shape) == sizeof(struct shape_words), "no padding");
-
-static inline struct shape_words words_of(const struct gw_shape *s, uint32_t epoch)
+/* Forgets what was learnt before an epoch of names or streams ended. */
+static void __attribute__((noinline)) forget(struct gw_thread *t, struct gw_epochs now)
 {
-    struct shape_words x = {{(uintptr_t)s->func, 0, 0, 0, s->shared | (uint64_t)epoch << 32}};
-    memcpy(&x.w[1], &s->grid[0], 8);
-    memcpy(&x.w[2], &s->grid[2], 8);
-    memcpy(&x.w[3], &s->block[1], 8);
-    return x;
+    if (t->epochs.names != now.names)
+        memset(t->signatures, 0, sizeof t->signatures);
+    t->stream.which = UINT16_MAX;
+    for (unsigned i = 0; i < GW_STREAM_CACHE; i++)
+        t->streams[i].which = UINT16_MAX;
+    t->epochs = now;
 }
 
-/* Compared without branches: most launches hit. */
-static inline bool same_shape(const struct gw_signature_entry *e, const struct shape_words *x)
+static inline void follow_epochs(struct gw_thread *t)
 {
-    const struct shape_words y = words_of(&e->shape, e->shape.epoch);
-    return ((x->w[0] ^ y.w[0]) | (x->w[1] ^ y.w[1]) | (x->w[2] ^ y.w[2]) | (x->w[3] ^ y.w[3]) |
-            (x->w[4] ^ y.w[4])) == 0;
-}
-
-/* Index of the set's first way. */
-static inline uint32_t set_of(const struct shape_words *x)
-{
-    uint64_t h =
-        ((x->w[0] >> 4) + x->w[1] * 0x9e3779b97f4a7c15u + x->w[2] * 0xc2b2ae3d27d4eb4fu + x->w[3]) *
-        0xff51afd7ed558ccdu;
-    return (uint32_t)(h >> 48) & (GW_SIGNATURE_CACHE - GW_SIGNATURE_WAYS);
+    struct gw_epochs now = {gw_load_relaxed(&gw_names_epoch), gw_load_relaxed(&gw_streams_epoch)};
+    if (gw_unlikely(t->epochs.names != now.names || t->epochs.streams != now.streams))
+        forget(t, now);
 }
 
 /* Signatures that take turns in one place would each miss at every launch, hence the ways. */
-static uint32_t __attribute__((noinline))
-other_way(const struct gw_signature_entry *ways, const struct shape_words *x)
+uint32_t gw_signature_cached(struct gw_thread *t, const struct gw_shape *shape)
 {
-    for (uint32_t i = 1; i < GW_SIGNATURE_WAYS; i++)
-        if (same_shape(&ways[i], x))
-            return ways[i].id;
-    return 0;
-}
-
-static uint32_t __attribute__((noinline))
-first_met(struct gw_thread *t, struct gw_signature_entry *ways, struct gw_frame *f, uint32_t epoch)
-{
-    uint32_t id = gw_signature_slow(t, f), way = 0;
-    while (way < GW_SIGNATURE_WAYS && ways[way].shape.epoch == epoch)
-        way++;
-    if (way == GW_SIGNATURE_WAYS)
-        way = (uint32_t)(f->t0 >> 6) & (GW_SIGNATURE_WAYS - 1);
-    f->shape.epoch = epoch;
-    if (id)
-        ways[way] = (struct gw_signature_entry){.shape = f->shape, .id = id};
+    follow_epochs(t);
+    uint32_t place = gw_place(shape), first = place & ~(GW_SIGNATURE_WAYS - 1);
+    uint32_t id = gw_signature_hit(t, shape);
+    for (uint32_t i = first; !id && i < first + GW_SIGNATURE_WAYS; i++)
+        if (gw_same_shape(&t->signatures[i].shape, shape))
+            id = t->signatures[i].id;
     return id;
 }
 
-uint32_t gw_signature_cached(struct gw_thread *t, const struct gw_frame *f)
+static uint32_t __attribute__((noinline)) first_met(struct gw_thread *t, const struct gw_frame *f)
 {
-    const struct shape_words x = words_of(&f->shape, gw_load_relaxed(&gw_names_epoch));
-    const struct gw_signature_entry *ways = &t->signatures[set_of(&x)];
-    return same_shape(ways, &x) ? ways->id : other_way(ways, &x);
+    uint32_t id = gw_signature_slow(t, f);
+    uint32_t place = gw_place(&f->shape), first = place & ~(GW_SIGNATURE_WAYS - 1), to = place;
+    for (uint32_t i = first; t->signatures[to].id && i < first + GW_SIGNATURE_WAYS; i++)
+        if (!t->signatures[i].id)
+            to = i;
+    if (t->signatures[to].id)
+        to = first + ((uint32_t)(f->t0 >> 6) & (GW_SIGNATURE_WAYS - 1));
+    if (id)
+        t->signatures[to] = (struct gw_signature_entry){.shape = f->shape, .id = id};
+    return id;
 }
 
 /* The handle of a launch that failed may be no handle at all: the driver is not asked about it. */
-static inline uint32_t signature(struct gw_thread *t, struct gw_frame *f, int status)
+static inline uint32_t signature(struct gw_thread *t, const struct gw_frame *f, int status)
 {
-    uint32_t epoch = gw_load_relaxed(&gw_names_epoch);
-    const struct shape_words x = words_of(&f->shape, epoch);
-    struct gw_signature_entry *ways = &t->signatures[set_of(&x)];
-    if (gw_likely(same_shape(ways, &x)))
-        return ways->id;
-    uint32_t id = other_way(ways, &x);
-    return id || status != 0 ? id : first_met(t, ways, f, epoch);
+    uint32_t id = gw_signature_cached(t, &f->shape);
+    return id || status != 0 ? id : first_met(t, f);
 }
 
-/* Epochs start at 1, so an empty entry matches nothing. */
 static inline uint16_t stream(struct gw_thread *t, const struct gw_frame *f)
 {
-    uint32_t key = (gw_load_relaxed(&gw_streams_epoch) << 10) | (uint32_t)gw_device << 2 |
-                   (uint32_t)f->no_stream << 1 | f->per_thread;
+    follow_epochs(t);
+    if (gw_likely(t->stream.handle == f->stream && t->stream.which == f->which))
+        return t->stream.id;
     uintptr_t h = (uintptr_t)f->stream;
     struct gw_stream_entry *e =
         &t->streams[(h >> 4 ^ h >> 9 ^ h >> 14 ^ f->no_stream) & (GW_STREAM_CACHE - 1)];
-    if (gw_likely(e->handle == f->stream && e->key == key))
-        return e->id;
-    uint16_t id = gw_stream_slow(t, f);
-    *e = (struct gw_stream_entry){.handle = f->stream, .key = key, .id = id};
-    return id;
+    if (gw_unlikely(e->handle != f->stream || e->which != f->which || e->device != gw_device)) {
+        uint16_t id = gw_stream_slow(t, f);
+        *e = (struct gw_stream_entry){
+            .handle = f->stream, .which = f->which, .device = gw_device, .id = id};
+    }
+    if (!f->no_stream)
+        t->stream = *e;
+    return e->id;
 }
 
 uint16_t gw_stream_of(struct gw_thread *t, const struct gw_frame *f)
@@ -310,9 +312,8 @@ static bool negligible(const struct gw_frame *f, uint64_t t1)
  * first. Made apart and copied, it would cost a wait for its parts. */
 static inline struct gwt_record *begin(struct gw_thread *t, struct gwt_record *apart)
 {
-    t->busy = 1;
-    gw_fence_signal();
-    return gw_likely(t->head - t->tail_seen <= t->mask && !t->lost) ? next(t) : apart;
+    gw_busy_begin(t);
+    return gw_likely(t->head < t->room && !t->lost) ? next(t) : apart;
 }
 
 static inline void end(struct gw_thread *t, const struct gwt_record *r,
@@ -322,8 +323,7 @@ static inline void end(struct gw_thread *t, const struct gwt_record *r,
         gw_push(t, r);
     else
         publish(t);
-    gw_fence_signal();
-    t->busy = 0;
+    gw_busy_end(t);
 }
 
 static inline void leave_frame(const struct gw_frame *f)
@@ -331,6 +331,8 @@ static inline void leave_frame(const struct gw_frame *f)
     gw_top = f->outer;
     if (gw_unlikely(f->outer != NULL))
         gw_top_t0 = f->outer->t0;
+    else
+        gw_local.idle = gw_self;
 }
 
 /* A call without a record: the section around it goes on. */
@@ -362,17 +364,17 @@ static inline struct gw_thread *may_record(struct gw_frame *f, uint64_t t1)
     return gw_likely(gw_load_relaxed(&gw_recording)) ? t : NULL;
 }
 
-void gw_finish_launch(struct gw_frame *f, uint64_t t1, int status)
+int gw_finish_launch(struct gw_frame *f, uint64_t t1, int status)
 {
     struct gw_thread *t = may_record(f, t1);
     if (gw_unlikely(!t))
-        return;
+        return status;
     struct gwt_record apart, *r = begin(t, &apart);
     uint16_t flags = f->flags;
-    uint32_t arg = 0;
-    if (gw_likely(f->level == GWT_LEVEL_DRIVER || f->taken)) {
+    uint32_t arg = f->arg;
+    if (!arg && (f->level == GWT_LEVEL_DRIVER || f->taken)) {
         arg = signature(t, f, status);
-    } else if (status == 0) {
+    } else if (!arg && status == 0) {
         /* Its handle is the runtime's, of which the driver knows no name. */
         flags |= GWT_F_HOLE;
         gw_count(GWT_C_HOLES, 1);
@@ -381,13 +383,51 @@ void gw_finish_launch(struct gw_frame *f, uint64_t t1, int status)
     r->api = f->api;
     r->flags = flags;
     gw_set_duration(r, t1 - f->t0);
-    r->stream = stream(t, f);
+    r->stream = f->arg ? f->stream_id : stream(t, f);
     r->status = (uint16_t)status;
     r->arg = arg;
     r->value = f->value;
     if (gw_unlikely(gw_load_relaxed(&gw_timing)) && !(flags & GWT_F_CAPTURED))
         gw_stream_given(r->stream, f, arg, t1);
     end(t, r, &apart);
+    return status;
+}
+
+/* Return of a launch that gw_launch_opens() opened. */
+int gw_finish_short(struct gw_frame *own, uint64_t t1, int status)
+{
+    struct gw_thread *t = gw_self;
+    const uint64_t dur = t1 - own->t0;
+    const uint32_t arg = own->arg;
+    uint64_t head;
+    if (gw_unlikely(!t || !arg || gw_load_relaxed(&gw_timing) || dur != (uint32_t)dur ||
+                    (head = t->head) >= t->room)) {
+        own->outer = NULL;
+        if (arg || !own->taken) /* else the driver's call wrote it, if anything */
+            own->value = 0;
+        return gw_finish_launch(own, t1, status);
+    }
+    struct gwt_record *r = &t->ring[head & t->mask];
+    struct gwt_slot *slot = t->slot;
+    const uint32_t api_flags = (uint32_t)own->word;
+    gw_top = (struct gw_frame *)t; /* busy */
+    gw_fence_signal();
+    r->t0 = own->t0;
+    r->dur = (uint32_t)dur;
+    memcpy((char *)r + offsetof(struct gwt_record, api), &api_flags, sizeof api_flags);
+    r->stream = own->stream_id;
+    r->status = (uint16_t)status;
+    r->arg = arg;
+    r->value = 0;
+    gw_prefetch_record(r);
+    t->head = head + 1;
+    gw_store_relaxed(&slot->returned, t1);
+    /* Partner: the acquire load of head in drain.c and in readers. */
+    gw_store_release(&slot->head, head + 1);
+    gw_fence_signal();
+    gw_top = NULL;
+    gw_local.idle = t;
+    return status;
 }
 
 /* What the sampler must know of calls other than launches. */

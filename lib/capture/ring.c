@@ -311,6 +311,7 @@ int gw_ring_thread(struct gw_thread *t)
     t->slot = s;
     t->ring = gw_ring_records(s);
     t->mask = s->ring_records - 1;
+    t->room = s->ring_records;
     s->head = s->tail = s->lost = s->open_t0 = s->returned = 0;
     s->tid = (uint32_t)gettid();
     s->thread = t->id;

@@ -386,6 +386,7 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
     now_sampling.begun_ns = gw_now_ns();
     gw_store_relaxed(&foreign, 0);
     gw_store_release(&gw_busy_stream, f->stream ? f->stream : (const void *)1);
+    gw_odd_set(GW_ODD_SAMPLING, true);
     if (spacer) {
         uint64_t ns = spacer_ns, word = (uint64_t)gw_pool.word_device;
         uint32_t value = ++last_value;
@@ -463,15 +464,14 @@ int gw_sample_begin(struct gw_frame *f)
     uint32_t zero = 0, arg = 0;
     unsigned class = class_of(f);
     rearm(t);
-    if (!class || t->busy || !gw_load_relaxed(&gw_recording))
+    if (!class || gw_is_busy(t) || !gw_load_relaxed(&gw_recording))
         return -1;
-    t->busy = 1;
-    gw_fence_signal();
+    gw_busy_begin(t);
     uint16_t stream = gw_stream_of(t, f);
     /* Only a function that is known: then it has run, and its module is loaded. Of shapes that
      * are new some, since there are programs in which no shape comes twice. */
     if (class == GWT_SAMPLE_KERNEL) {
-        arg = gw_signature_cached(t, f);
+        arg = gw_signature_cached(t, &f->shape);
         if (!arg && random_word(t) % 4 == 0 && gw_function_is_known(f->shape.func))
             arg = gw_signature_slow(t, f);
     } else if (class == GWT_SAMPLE_GRAPH)
@@ -484,15 +484,14 @@ int gw_sample_begin(struct gw_frame *f)
         !(class == GWT_SAMPLE_KERNEL && gw_signature_is_comm(arg)) && worth(t, s) &&
         gw_cas(&sampling, &zero, 1)) {
         gw_add_seq(&in_flight, 1);
-        if (__atomic_load_n(&gw_gate, __ATOMIC_SEQ_CST) == 0)
+        if (__atomic_load_n(&gw_odd, __ATOMIC_SEQ_CST) < GW_ODD_CAPTURE)
             index = begin_locked(f, s, class, stream, arg);
         if (index < 0) {
             gw_sub_seq(&in_flight, 1);
             gw_store_release(&sampling, 0);
         }
     }
-    gw_fence_signal();
-    t->busy = 0;
+    gw_busy_end(t);
     if (index >= 0) /* the record is about the program's call, not about ours before it */
         f->t0 = gw_top_t0 = gw_pool.pairs[index].t0 = gw_ticks(); /* f is the top frame */
     return index;
@@ -516,8 +515,7 @@ void gw_sample_end(int index, int status)
     struct gw_pair *p = &gw_pool.pairs[index];
     struct gw_thread *t = gw_self;
     uint64_t begun = now_sampling.begun_ns;
-    t->busy = 1;
-    gw_fence_signal();
+    gw_busy_begin(t);
     if (p->reason == GWT_VOID_NONE && (record_event(p->after) != 0 || status != 0))
         p->reason = GWT_VOID_ERROR;
     uint64_t ended = gw_now_ns();
@@ -534,6 +532,7 @@ void gw_sample_end(int index, int status)
         if (late)
             submit_ns = submit_ns * 1.2f > 50000 ? 50000 : submit_ns * 1.2f;
     }
+    gw_odd_set(GW_ODD_SAMPLING, false);
     gw_store_relaxed(&gw_busy_stream, NULL);
     gw_count(GWT_C_SAMPLES, 1);
     gw_count(GWT_C_SAMPLER_GPU_NS, p->spacer_ns + PAIR_COST_NS);
@@ -542,8 +541,7 @@ void gw_sample_end(int index, int status)
     gw_store_release(&p->state, p->reason == GWT_VOID_NONE ? GW_PAIR_SUBMITTED : GW_PAIR_VOID);
     gw_sub_seq(&in_flight, 1); /* partner: gw_sample_wait() */
     gw_store_release(&sampling, 0);
-    gw_fence_signal();
-    t->busy = 0;
+    gw_busy_end(t);
 }
 
 /* Seen by every other submission while a sample is being submitted. */
@@ -565,7 +563,7 @@ void gw_sample_wait(void)
 void gw_pool_offer(void)
 {
     CUcontext ctx = NULL;
-    if (gw_pool.ctx || gw_load_relaxed(&gw_gate) || !gw_driver.cuCtxGetCurrent ||
+    if (gw_pool.ctx || gw_capturing() || !gw_driver.cuCtxGetCurrent ||
         gw_driver.cuCtxGetCurrent(&ctx) != 0 || !ctx)
         return;
     gw_pool.device = gw_device;
@@ -583,6 +581,7 @@ void gw_sampler_reset(void)
     memset(&gw_pool, 0, sizeof gw_pool);
     sampling = in_flight = gw_graphs_ran = 0;
     gw_busy_stream = NULL;
+    gw_odd_set(GW_ODD_SAMPLING, false);
     tokens_at = all_until = all_awaited = last_sample = 0;
     tokens_ns = TOKENS_NS;
     price_ns = 1000;

@@ -154,11 +154,9 @@ static void push(struct gw_thread *t, uint64_t from, uint64_t to, struct gwt_rec
     s->api = (uint16_t)(GWT_API_PSEUDO + GWT_SECTION);
     memcpy(&r, s, sizeof r);
     gw_set_duration(&r, to - from);
-    t->busy = 1;
-    gw_fence_signal();
+    gw_busy_begin(t);
     gw_push_spare(t, &r);
-    gw_fence_signal();
-    t->busy = 0;
+    gw_busy_end(t);
 }
 
 void gw_section_ends(struct gw_thread *t, struct gw_frame *f)

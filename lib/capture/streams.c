@@ -27,7 +27,6 @@ struct stream {
 static struct stream streams[STREAMS];
 static uint32_t streams_used;
 static uint32_t last_id;
-uint32_t gw_streams_epoch = 1;
 
 static struct {
     const void *ctx;
@@ -72,8 +71,7 @@ static uint16_t generation(unsigned long gigatransfers)
 /* pre:  locked. */
 static void define_device(unsigned device)
 {
-    if (device >= DEVICES || device_known[device] || gw_load_relaxed(&gw_gate) ||
-        !gw_driver.cuDeviceGetName)
+    if (device >= DEVICES || device_known[device] || gw_capturing() || !gw_driver.cuDeviceGetName)
         return;
     char name[256] = "";
     size_t bytes = 0;
@@ -119,7 +117,7 @@ out:
 void gw_ctx_created(const void *ctx, int device)
 {
     gw_ctx_known(ctx, device);
-    gw_device = (uint8_t)device;
+    gw_set_device(device);
 }
 
 void gw_ctx_current(const void *ctx)
@@ -128,13 +126,12 @@ void gw_ctx_current(const void *ctx)
         return;
     for (uint32_t i = 0; i < gw_load_relaxed(&contexts_used); i++)
         if (contexts[i].ctx == ctx) {
-            gw_device = (uint8_t)contexts[i].device;
+            gw_set_device(contexts[i].device);
             return;
         }
     CUdevice device;
-    if (gw_load_relaxed(&gw_gate) == 0 && gw_driver.cuCtxGetDevice &&
-        gw_driver.cuCtxGetDevice(&device) == 0) {
-        gw_device = (uint8_t)device;
+    if (!gw_capturing() && gw_driver.cuCtxGetDevice && gw_driver.cuCtxGetDevice(&device) == 0) {
+        gw_set_device(device);
         gw_ctx_known(ctx, device);
     }
 }
@@ -142,8 +139,7 @@ void gw_ctx_current(const void *ctx)
 void gw_ctx_popped(void)
 {
     CUcontext ctx = NULL;
-    if (gw_load_relaxed(&gw_gate) == 0 && gw_driver.cuCtxGetCurrent &&
-        gw_driver.cuCtxGetCurrent(&ctx) == 0)
+    if (!gw_capturing() && gw_driver.cuCtxGetCurrent && gw_driver.cuCtxGetCurrent(&ctx) == 0)
         gw_ctx_current(ctx);
 }
 
@@ -267,5 +263,5 @@ void gw_streams_reset(void)
     memset(streams, 0, sizeof streams);
     memset(device_known, 0, sizeof device_known);
     streams_used = last_id = contexts_used = 0;
-    gw_device = 0;
+    gw_set_device(0);
 }

@@ -56,7 +56,7 @@ static bool silent; /* the device is so busy that a measurement got no answer in
 
 static bool may_call(void)
 {
-    return gw_load_acquire(&stop_word) == 0 && gw_load_relaxed(&gw_gate) == 0;
+    return gw_load_acquire(&stop_word) == 0 && !gw_capturing();
 }
 
 /* The timer thread's own sleep. */
@@ -415,7 +415,7 @@ static bool wait_for_moment(void)
         nap(TICK_NS);
         if (gw_load_acquire(&stop_word) || gw_load_acquire(&gw_state) == GW_OFF)
             return false;
-        if (!gw_pool.ctx || gw_load_relaxed(&gw_gate))
+        if (!gw_pool.ctx || gw_capturing())
             continue;
         uint64_t now = gw_now_ns();
         if (!begun)

@@ -531,6 +531,39 @@ static void python_lines(struct gwt_trace *t)
     t->stacks[2][0] = (struct gwt_stack_frame){.file = 20, .function = 23, .line = 5};
     t->stacks[2][1] = (struct gwt_stack_frame){.file = 24, .function = 23, .line = 1};
     t->stacks[3][0] = (struct gwt_stack_frame){.file = 22, .function = 23, .line = 90};
+    /* line 30, called from a library that line 87 called */
+    t->stacks[4][0] = (struct gwt_stack_frame){.file = 22, .function = 23, .line = 30};
+    t->stacks[4][1] = (struct gwt_stack_frame){.file = 21, .function = 23, .line = 12};
+    t->stacks[4][2] = (struct gwt_stack_frame){.file = 22, .function = 23, .line = 87};
+}
+
+/* Of all that were taken in a section; lower code of the program's own that was met half as often
+ * says more than its caller does, where that was in a library. */
+static void lower_lines_count(void **state)
+{
+    static const struct {
+        unsigned at[6]; /* stacks, in order */
+        const char *line;
+    } cases[] = {
+        {{3, 3, 1}, "train.py:90 fetch"},
+        {{1, 1, 4}, "train.py:30 fetch"},
+        {{1, 1, 1, 4}, "train.py:87 fetch"},
+        {{1, 1, 1, 4, 3, 3}, "train.py:87 fetch"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct world w = begin();
+        python_lines(w.t);
+        launch_by(w.t, 1, 0, 5);
+        ran(&w, w.t->events[0]);
+        for (unsigned k = 0; k < 6 && cases[i].at[k]; k++)
+            stack_at(w.t, 1, 1000 + 1000 * (int64_t)k, cases[i].at[k], GWT_STACK_OUTSIDE);
+        section(w.t, 1, 5, 10005, 10000, 0);
+        idle(&w, 50, 10012, launch_by(w.t, 1, 10005, 10010));
+        struct gwa_device *d = finish(&w);
+        assert_string_equal(find_site(d, GWA_IDLE_HOST_BLOCKED)->python, cases[i].line);
+        end(&w);
+    }
+    (void)state;
 }
 
 /* The innermost frame that is no library's; where all are, the innermost. */
@@ -857,6 +890,7 @@ int main(void)
         cmocka_unit_test(a_long_hand_over_is_judged_when_the_thread_calls_again),
         cmocka_unit_test(devices_share_what_the_host_did),
         cmocka_unit_test(stacks_name_the_line),
+        cmocka_unit_test(lower_lines_count),
         cmocka_unit_test(sites_recur_by_step),
         cmocka_unit_test(periods_are_counted_in_steps),
         cmocka_unit_test(places_are_capped),

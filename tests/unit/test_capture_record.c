@@ -12,7 +12,7 @@ static struct gwt_ring_header header;
 struct gwt_ring_header *gw_header = &header;
 static uint32_t alive = 1;
 uint32_t *gw_alive = &alive;
-uint32_t gw_state = GW_ACTIVE, gw_recording = 1, gw_gate, gw_names_epoch = 1, gw_streams_epoch;
+uint32_t gw_state = GW_ACTIVE, gw_recording = 1;
 uint32_t gw_clock = GWT_CLOCK_MONOTONIC;
 struct gw_options gw_options;
 static uint64_t now;
@@ -115,6 +115,7 @@ static int reset(void **state)
     thread.slot = &slot;
     thread.ring = ring;
     thread.mask = 7;
+    thread.room = 8;
     gw_self = &thread;
     gw_top = NULL;
     gw_options.block_when_full = false;
@@ -127,7 +128,7 @@ static int reset(void **state)
 /* One call, as a wrapper makes it. */
 static void call(unsigned api, unsigned kind, unsigned level, void (*inside)(void), int status)
 {
-    struct gw_frame own, *f = gw_enter(&own, api, kind, level);
+    struct gw_frame own, *f = gw_enter(&own, GW_FRAME_WORD(api, kind, level));
     if (!f) {
         if (inside)
             inside();
@@ -252,7 +253,7 @@ static jmp_buf out;
 __attribute__((noinline)) static void throws(void)
 {
     struct gw_frame own;
-    gw_enter(&own, 8, GWT_SYNC, GWT_LEVEL_RUNTIME);
+    gw_enter(&own, GW_FRAME_WORD(8, GWT_SYNC, GWT_LEVEL_RUNTIME));
     longjmp(out, 1);
 }
 
@@ -323,7 +324,7 @@ static void test_signal_handler_inside_a_record(void **state)
 static void test_long_call(void **state)
 {
     (void)state;
-    struct gw_frame own, *f = gw_enter(&own, 8, GWT_SYNC, GWT_LEVEL_DRIVER);
+    struct gw_frame own, *f = gw_enter(&own, GW_FRAME_WORD(8, GWT_SYNC, GWT_LEVEL_DRIVER));
     now += 3ull << 32;
     gw_leave(&own, f, gw_returned(&own), 0, GWT_SYNC);
     assert_true(ring[0].flags & GWT_F_LONG);
@@ -345,7 +346,7 @@ static void test_switched_off_keeps_books(void **state)
 static void test_open_call_is_shown_while_inside(void **state)
 {
     (void)state;
-    struct gw_frame own, *f = gw_enter(&own, 8, GWT_SYNC, GWT_LEVEL_DRIVER);
+    struct gw_frame own, *f = gw_enter(&own, GW_FRAME_WORD(8, GWT_SYNC, GWT_LEVEL_DRIVER));
     assert_int_equal(slot.open_api, 8);
     assert_int_equal(slot.open_t0, own.t0);
     assert_true(gw_slot_inside(&slot));
@@ -353,7 +354,7 @@ static void test_open_call_is_shown_while_inside(void **state)
     assert_int_equal(slot.returned, now);
     assert_false(gw_slot_inside(&slot));
     /* a poll ends too, though it leaves no record */
-    f = gw_enter(&own, 9, GWT_POLL, GWT_LEVEL_DRIVER);
+    f = gw_enter(&own, GW_FRAME_WORD(9, GWT_POLL, GWT_LEVEL_DRIVER));
     assert_true(gw_slot_inside(&slot));
     gw_leave(&own, f, gw_returned(&own), 0, GWT_POLL);
     assert_false(gw_slot_inside(&slot));

@@ -23,7 +23,7 @@ static struct gwt_ring_header header;
 struct gwt_ring_header *gw_header = &header;
 static uint32_t alive = 1;
 uint32_t *gw_alive = &alive;
-uint32_t gw_state = GW_ACTIVE, gw_recording = 1, gw_gate, gw_names_epoch = 1, gw_streams_epoch;
+uint32_t gw_state = GW_ACTIVE, gw_recording = 1;
 uint32_t gw_clock = GWT_CLOCK_MONOTONIC;
 struct gw_options gw_options;
 static uint64_t now, cpu, process;
@@ -149,6 +149,7 @@ static int reset(void **state)
     thread.id = 1;
     thread.ring = ring;
     thread.mask = 63;
+    thread.room = 64;
     slots[1].state = GWT_SLOT_USED;
     slots[1].tid = (uint32_t)gettid();
     gw_self = &thread;
@@ -167,7 +168,7 @@ static int reset(void **state)
 static void call_for(unsigned kind, uint64_t ns)
 {
     errno = 0;
-    struct gw_frame own, *f = gw_enter(&own, 2, kind, GWT_LEVEL_DRIVER);
+    struct gw_frame own, *f = gw_enter(&own, GW_FRAME_WORD(2, kind, GWT_LEVEL_DRIVER));
     assert_non_null(f);
     f->shape = (struct gw_shape){.func = (const void *)0x5000};
     now += ns;
@@ -310,7 +311,7 @@ static void test_watch_leaves_the_measured_and_those_inside_alone(void **state)
     assert_int_equal(watches[1].seq, 0);
     for (unsigned i = 0; i < 50; i++)
         launch();
-    struct gw_frame own, *f = gw_enter(&own, 2, GWT_SYNC, GWT_LEVEL_DRIVER);
+    struct gw_frame own, *f = gw_enter(&own, GW_FRAME_WORD(2, GWT_SYNC, GWT_LEVEL_DRIVER));
     now += 50 * MS;
     gw_section_watch();
     assert_int_equal(watches[1].seq, 0);
@@ -387,7 +388,7 @@ static void test_nested_calls_do_not_delimit(void **state)
 {
     (void)state;
     launch();
-    struct gw_frame own, *f = gw_enter(&own, 3, GWT_ALLOC, GWT_LEVEL_RUNTIME);
+    struct gw_frame own, *f = gw_enter(&own, GW_FRAME_WORD(3, GWT_ALLOC, GWT_LEVEL_RUNTIME));
     now += 5 * MS;
     call_for(GWT_MODULE_LOAD, MS);
     now += 5 * MS;
@@ -423,7 +424,7 @@ static void test_none_after_a_call_that_never_returned(void **state)
 {
     (void)state;
     static struct gw_frame dead;
-    gw_enter(&dead, 8, GWT_SYNC, GWT_LEVEL_RUNTIME);
+    gw_enter(&dead, GW_FRAME_WORD(8, GWT_SYNC, GWT_LEVEL_RUNTIME));
     dead.t0 = 0; /* its memory is another's */
     outside(20 * MS, 0, 0, 0);
     launch();

@@ -519,6 +519,40 @@ static void a_section_before_malloc_is_no_churn(void **state)
     scene_end(&s);
 }
 
+/* Late launches cost three times as much, but between two waits there are too few to capture. */
+static void a_graph_needs_launches_in_a_row(void **state)
+{
+    (void)state;
+    for (unsigned few = 0; few < 2; few++) {
+        scene_begin(&s, 1);
+        s.p.steps.launches = all(few ? 200 : 2000);
+        flow(&s, GWA_PHASE_FORWARD, 30, 30);
+        drain(&s, "cudaDeviceSynchronize", 0, 40, 8);
+        run();
+        assert_string_equal(s.p.findings[0].id, few ? "device-sync" : "launch-bound");
+        assert_true(scene_place(&s, few ? "launch-bound" : "device-sync") > 0);
+        scene_end(&s);
+    }
+}
+
+/* What the host does after each read of the loss: did it not wait there, it would be done with
+ * that, and all else of the step, while the device computes. Or it would not. */
+static void work_after_a_read_is_the_reads(void **state)
+{
+    (void)state;
+    for (unsigned ahead = 0; ahead < 2; ahead++) {
+        scene_begin(&s, 1);
+        section(&s, 20, 1, 0.99, "cudaStreamSynchronize", LAUNCH);
+        idle(&s, GWA_IDLE_HOST_CPU, 20);
+        drain(&s, "cudaStreamSynchronize", 4, 1, 22)->waited_ms = (ahead ? 0.6 : 0.1) * s.wall_ms;
+        run();
+        assert_string_equal(s.p.findings[0].id, ahead ? "sync-per-step" : "unknown-host-gap");
+        if (ahead)
+            assert_in_range((long)s.p.findings[0].share_pct, 20, 26);
+        scene_end(&s);
+    }
+}
+
 /* An allocation now and then that takes its time is churn, where no graph is captured. */
 static void rare_allocations(void **state)
 {
@@ -762,6 +796,8 @@ int main(void)
         cmocka_unit_test(rare_allocations),
         cmocka_unit_test(places_are_counted_once),
         cmocka_unit_test(saving_reads_much),
+        cmocka_unit_test(a_graph_needs_launches_in_a_row),
+        cmocka_unit_test(work_after_a_read_is_the_reads),
         cmocka_unit_test(retries_are_no_churn),
         cmocka_unit_test(cheap_gains_are_taken_first),
 

@@ -196,7 +196,7 @@ def from_report(report, truth):
     return {
         "busy": None if idle is None else round(100 - idle, 1), "verdict": process.get("verdict") or report.get("verdict"),
         "share": first.get("share_pct"), "bounds": {w.get("id"): w.get("bound_pct") for w in process.get("what_if") or []},
-        "where": first.get("where"), "ids": [f.get("id") for f in findings], "shares": {f.get("id"): f.get("share_pct") for f in findings},
+        "where": first.get("where"), "wheres": {f.get("id"): f.get("where") for f in findings}, "ids": [f.get("id") for f in findings], "shares": {f.get("id"): f.get("share_pct") for f in findings},
         "steps": steps.get("all"), "confidence": steps.get("confidence"), "kernels": steps.get("kernels"),
         "growth": memory.get("growth_bytes_per_step"), "peak": memory.get("peak_allocated_bytes"), "retries": memory.get("alloc_retries"),
         "idle": time_.get("idle"), "complete": (process.get("quality") or {}).get("complete"),
@@ -232,7 +232,7 @@ def judge(made):
             row["ok"] = False
             row["reason"] = "names %s (%s %%)" % (name, row["shares"][name])
         if row["guilty"]:
-            row["line_ok"] = any(g in str(row["where"]) for g in row["guilty"])
+            row["line_ok"] = any(g in str(row["wheres"].get(e)) for g in row["guilty"] for e in row["all_expected"] or [row["verdict"]])
             if not row["line_ok"]:
                 row.setdefault("reason", "line %s, guilty %s" % (row["where"], " ".join(row["guilty"])))
         if row["gain_true"]:
