@@ -277,8 +277,7 @@ static int fit_sampled(struct gwa_durations *d)
 
 static bool is_comm(const char *name)
 {
-    return name && strstr(name, "nccl") &&
-           (strstr(name, "ncclDevKernel") || strstr(name, "ncclKernel"));
+    return name && strstr(name, "nccl") && strstr(name, "Kernel"); /* Dev, SymkDev, ... */
 }
 
 /* Rare signatures are those that go without samples, so each that has some counts once. */

@@ -243,13 +243,12 @@ bool gwa_rule_OFFLOAD(const struct gwa_view *v, struct gwa_draft *f)
 /* ---- communication -----------------------------------------------------------------------------
  */
 
-/* Reductions in every micro-batch: as many, or a multiple of as many, as there are passes. */
+/* Reductions in the backward pass of more than one micro-batch of a step. */
 static double excess_pct(const struct gwa_view *v)
 {
     const struct gwa_step_summary *s = &v->p->steps;
-    double passes = round(v->passes);
-    if (!v->timed || !v->stepped || passes < 2 || !(s->collectives.median >= passes) ||
-        fmod(s->collectives.median, passes) != 0)
+    double passes = round(s->collective_batches);
+    if (!v->timed || !v->stepped || !(passes >= 2) || !(s->collectives.median >= passes))
         return 0;
     double comm = v->d->time.exposed_comm_pct > 0 ? v->d->time.exposed_comm_pct : 0;
     return (comm + v->claims[GWA_FIND_COMM_WAIT].pct) * (passes - 1) / passes;
@@ -270,11 +269,12 @@ bool gwa_rule_COMM_EXCESS(const struct gwa_view *v, struct gwa_draft *f)
     if (!(pct >= GWA_MENTION_PCT))
         return false;
     WHAT("%s collectives (%s) in each optimizer step of %s micro-batches: gradients seem to be "
-         "reduced in every one of them, %s of the time.",
+         "reduced in %s of them, %s of the time.",
          COUNT(s->collectives.median), BYTES(s->collective_bytes.median), COUNT(v->passes),
-         PCT(pct));
+         s->collective_batches < v->passes ? COUNT(s->collective_batches) : "every one", PCT(pct));
     f->f.share_pct = f->f.bound_pct = pct;
     gwa_evidence(f, "micro_batches", v->passes);
+    gwa_evidence(f, "reduced_batches", s->collective_batches);
     cite_collectives(f, v);
     f->f.confidence = GWA_MEDIUM;
     return true;

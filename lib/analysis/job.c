@@ -153,9 +153,9 @@ int gwa_job_join(struct gwa_job *job)
  * known well enough to tell who came late. */
 #define GUESSED_MOST 0.2
 
-const char *gwa_job_why_not(const struct gwa_job *job)
+const char *gwa_job_why_not(const struct gwa_job *job, bool *told)
 {
-    size_t known = 0, aligned = 0, rows = 0, vague = 0, met = 0;
+    size_t known = 0, aligned = 0, rows = 0, vague = 0, met = 0, missing = 0;
     bool sampled = true;
     for (size_t i = 0; i < job->count; i++) {
         const struct job_rows *r = &job->ranks[i].rows;
@@ -168,12 +168,16 @@ const char *gwa_job_why_not(const struct gwa_job *job)
         aligned += job->hosts[i].aligned;
     for (size_t i = 0; i < job->collectives_count; i++)
         met += job->collectives[i].count > 1;
+    for (size_t i = 0; i < job->comms_count; i++)
+        missing += job->comms[i].ranks > (int)job->comms[i].members;
+    *told = sampled && !vague;
     return known < 2                    ? "there is only one rank"
            : !rows                      ? "no kernel of NCCL ran"
            : !met                       ? "no collective has a partner in another recording"
            : aligned < job->hosts_count ? "no collectives align the clocks of all hosts"
            : !sampled                   ? "some ranks were not timed on the device"
            : vague                      ? "too many kernels were never timed"
+           : missing                    ? "some of its ranks were not recorded"
                                         : NULL;
 }
 
@@ -184,7 +188,8 @@ static int times_of(const struct gwa_job *job, size_t index, struct gwa_comm_tim
 {
     const struct job_rank *r = &job->ranks[index];
     const struct job_clock *clock = job_clock_of(job, index);
-    bool vague = gwa_job_why_not(job) != NULL;
+    bool told;
+    gwa_job_why_not(job, &told);
     struct gwa_comm_time *list = calloc(r->rows.count ? r->rows.count : 1, sizeof(*list));
     *out = list;
     if (!list)
@@ -194,7 +199,7 @@ static int times_of(const struct gwa_job *job, size_t index, struct gwa_comm_tim
         const struct job_collective *c =
             row->comm == JOB_NO_COMM ? NULL : &job->collectives[row->number];
         list[i] = (struct gwa_comm_time){.come = NEVER, .end = NEVER, .op = row->op};
-        if (vague || !c || c->end == NEVER || !job->comms[c->comm].usable)
+        if (!told || !c || c->end == NEVER || !job->comms[c->comm].usable)
             continue;
         list[i].come = job_own(clock, c->last);
         list[i].end = job_own(clock, c->end);
@@ -255,7 +260,7 @@ static int keep_kernels(struct job_rank *r, const struct gwa_process *p)
     for (size_t i = 0; i < p->devices_count; i++)
         for (size_t k = 0; k < p->devices[i].kernels_count; k++) {
             const struct gwa_kernel *from = &p->devices[i].kernels[k];
-            if (!from->name || !(from->mean_us > 0) || strstr(from->name, "ncclDevKernel"))
+            if (!from->name || !(from->mean_us > 0) || strstr(from->name, "nccl"))
                 continue;
             struct gwa_kernel *to = &r->kernels[r->kernels_count];
             *to = *from;

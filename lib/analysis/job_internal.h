@@ -93,7 +93,22 @@ struct job_rows {
     int64_t first, last;       /* first launch, return of the last event */
 };
 
-/* post: 0, -ENODATA: no event, -ENOMEM, -ECANCELED. */
+/* job_calls.c */
+struct job_calls {
+    const struct gwt_trace *trace;
+    struct job_rows *rows;
+    struct job_thread *threads; /* by id */
+    size_t threads_count;
+    uint8_t *ops; /* by api; 0: not looked at, else enum job_op + 1, or that it is none */
+};
+int gwa_job_calls_init(struct job_calls *s, const struct gwt_trace *trace, struct job_rows *rows);
+void gwa_job_calls_free(struct job_calls *s);
+/* The newest row is of this launch. Each: 0 or -ENOMEM. */
+int gwa_job_calls_kernel(struct job_calls *s, const struct gwt_event *e);
+int gwa_job_calls_nccl(struct job_calls *s, const struct gwt_event *e);
+int gwa_job_calls_group(struct job_calls *s, const struct gwt_event *e);
+
+/* job_scan.c. post: 0, -ENODATA: no event, -ENOMEM, -ECANCELED. */
 int gwa_job_rows(struct gwt_trace *trace, const struct gwa_options *options, size_t most,
                  struct job_rows *out);
 void gwa_job_rows_free(struct job_rows *rows);
@@ -252,8 +267,9 @@ double gwa_job_transfer_ns(const struct job_kind *k, double calls, double bytes)
 
 /* job_join.c: starts and ends, by what is known of transfers. */
 void gwa_job_run(struct gwa_job *job);
-/* job.c. NULL, or why nobody can be called late. */
-const char *gwa_job_why_not(const struct gwa_job *job);
+/* job.c. NULL, or why nobody can be called late. *told: whether the ends of collectives are known
+ * well enough for each rank's own report. */
+const char *gwa_job_why_not(const struct gwa_job *job, bool *told);
 
 /* pre: run. When the rank was ready for a row, had its stream been free. */
 int64_t gwa_job_row_ready(const struct gwa_job *job, size_t rank, uint32_t row);

@@ -178,6 +178,8 @@ static void find_kinds(struct gwa_job *job)
     for (size_t i = 0; i < job->collectives_count; i++) {
         struct job_kind kind = kind_of(job, &job->collectives[i]);
         size_t k = 0;
+        if (job->collectives[i].count < 2)
+            continue;
         while (k < count && !same_kind(&seen[k], &kind))
             k++;
         if (k == count && count < SEEN)

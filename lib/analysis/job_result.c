@@ -105,7 +105,8 @@ static void judge(struct gwa_job *job)
             out->unmatched += job->ranks[i].rows.list[k].comm == JOB_NO_COMM;
     for (size_t i = 0; i < job->collectives_count; i++)
         out->collectives += job->collectives[i].count > 1;
-    out->why_not = gwa_job_why_not(job);
+    bool told;
+    out->why_not = gwa_job_why_not(job, &told);
     out->comparable = !out->why_not;
 }
 

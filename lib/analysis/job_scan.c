@@ -11,8 +11,6 @@
 
 #define STREAMS    65536u
 #define EVENTS     65536u
-#define PENDING    64u   /* calls of a group that are remembered */
-#define COMMS      4096u /* that are told apart, pairs of ranks too */
 #define WAKE_NS    4000  /* from the end of the work to the return of the call that waits for it */
 #define WAITED     15000 /* a call that lasts no longer may have found the work done */
 #define LONGEST_NS ((int64_t)100000 * 1000000000) /* no operation is believed to last longer */
@@ -33,23 +31,6 @@ struct recorded {
     uint16_t stream; /* 0: none */
 };
 
-struct call { /* of NCCL, in an open group */
-    uint64_t bytes;
-    uint32_t comm; /* index in rows->comms */
-    uint32_t number;
-    int peer;
-    uint16_t stream;
-    uint8_t op;
-};
-
-struct thread {
-    struct call *pending; /* PENDING of them */
-    size_t pending_count;
-    unsigned depth; /* of groups */
-    uint32_t row;   /* of the newest kernel, for which no call was seen yet; 0: none */
-    int64_t row_t0;
-};
-
 struct scan {
     struct gwt_trace *trace;
     struct gwa_durations *durations;
@@ -58,200 +39,13 @@ struct scan {
     uint16_t *known;         /* ids of those there are */
     size_t known_count, known_room;
     struct recorded *events;
-    struct thread *threads;
-    size_t threads_count;
-    uint8_t *ops;  /* by api; 0: not looked at, else enum job_op + 1, or NO_OP */
+    struct job_calls calls;
     int64_t *ends; /* by row, from 1: as supposed */
     size_t ends_room;
     double compute, copies; /* ns submitted so far */
     uint64_t kernels;
     int64_t gap, handover;
 };
-
-#define NO_OP 0xff
-
-/* ---- operations by name ------------------------------------------------------------- */
-
-const char *gwa_job_op_name(unsigned op)
-{
-    static const char *const names[] = {
-#define X(id, name, factor) name,
-        JOB_OPS(X)
-#undef X
-    };
-    return op < JOB_OP_COUNT ? names[op] : "unknown";
-}
-
-double gwa_job_op_factor(unsigned op, double n)
-{
-    switch (op) {
-#define X(id, name, factor)                                                                        \
-    case JOB_##id:                                                                                 \
-        return factor;
-        JOB_OPS(X)
-#undef X
-    default:
-        return NAN;
-    }
-}
-
-static uint8_t op_of_name(const char *name)
-{
-    static const struct {
-        const char *name;
-        uint8_t op;
-    } others[] = {{"Bcast", JOB_BROADCAST}, {"Send", JOB_SEND_RECV}, {"Recv", JOB_SEND_RECV}};
-    if (!name || strncmp(name, "nccl", 4))
-        return NO_OP;
-    name += 4;
-    size_t length = strlen(name), config = strlen("Config");
-    if (length > config && !strcmp(name + length - config, "Config"))
-        length -= config;
-    for (unsigned op = 0; op < JOB_OTHER; op++)
-        if (strlen(gwa_job_op_name(op)) == length && !strncmp(name, gwa_job_op_name(op), length))
-            return (uint8_t)(op + 1);
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-        if (strlen(others[i].name) == length && !strncmp(name, others[i].name, length))
-            return others[i].op + 1;
-    return NO_OP; /* one-sided: nobody waits in it */
-}
-
-static uint8_t op_of(struct scan *s, uint16_t api)
-{
-    if (!s->ops[api])
-        s->ops[api] = op_of_name(gwt_api_name(s->trace, api));
-    return s->ops[api];
-}
-
-/* ---- communicators ------------------------------------------------------------------ */
-
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-    h = (h ^ v) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 32;
-}
-
-/* peer: -1: the collectives'. post: its index; JOB_NO_COMM: too many, or no memory. */
-static uint32_t comm_of(struct scan *s, uint32_t id, int peer)
-{
-    struct job_rows *r = s->rows;
-    size_t i = 0;
-    while (i < r->comms_count && (r->comms[i].id != id || r->comms[i].peer != peer))
-        i++;
-    if (i < r->comms_count)
-        return (uint32_t)i;
-    if (i == COMMS || gwa_reserve((void **)&r->comms, &r->comms_room, i, sizeof(*r->comms)))
-        return JOB_NO_COMM;
-    const struct gwt_def_comm *def = gwt_comm(s->trace, id);
-    struct job_comm *c = &r->comms[i];
-    *c = (struct job_comm){.id = id, .peer = peer, .ranks = -1, .rank = -1, .shared = UINT32_MAX};
-    if (def) {
-        c->identity = def->identity;
-        c->rank = def->rank;
-        c->ranks = def->ranks > 0 ? def->ranks : -1;
-    }
-    if (peer >= 0) {
-        int low = c->rank < peer ? c->rank : peer, high = c->rank < peer ? peer : c->rank;
-        /* who it is itself is not known: nor is the pair */
-        c->identity = c->identity && low >= 0 && low != high
-                          ? mix(mix(c->identity, (uint64_t)low + 1), (uint64_t)high + 1)
-                          : 0;
-        c->ranks = 2;
-    }
-    r->comms_count++;
-    return (uint32_t)i;
-}
-
-/* ---- threads, calls and their kernels ----------------------------------------------- */
-
-static int thread_of(struct scan *s, uint32_t id, struct thread **out)
-{
-    int rc = gwa_grow((void **)&s->threads, &s->threads_count, id, sizeof(*s->threads));
-    *out = rc ? NULL : &s->threads[id];
-    return rc == -ERANGE ? 0 : rc;
-}
-
-static void claim(struct scan *s, struct job_row *row, const struct call *c)
-{
-    struct job_comm *comm = &s->rows->comms[c->comm];
-    if (!row->calls) {
-        row->op = c->op;
-        row->comm = comm->identity ? (uint16_t)c->comm : JOB_NO_COMM;
-        row->number = c->number;
-    }
-    row->bytes += (float)c->bytes;
-    row->calls += row->calls < UINT8_MAX;
-}
-
-/* The kernel serves what the group asked of one communicator on its stream. */
-static void claim_group(struct scan *s, struct thread *t, struct job_row *row, uint16_t stream)
-{
-    const struct job_comm *comms = s->rows->comms;
-    uint32_t id = 0, comm = 0;
-    size_t kept = 0;
-    bool any = false, mixed = false;
-    for (size_t i = 0; i < t->pending_count; i++) {
-        struct call c = t->pending[i];
-        if (c.stream != stream || (any && comms[c.comm].id != id)) {
-            t->pending[kept++] = c;
-            continue;
-        }
-        mixed |= any && c.comm != comm;
-        any = true;
-        comm = c.comm;
-        id = comms[comm].id;
-        claim(s, row, &c);
-    }
-    t->pending_count = kept;
-    if (mixed) /* with several others: which of them it waits for longest is not known */
-        row->comm = JOB_NO_COMM;
-}
-
-static int nccl_call(struct scan *s, const struct gwt_event *e)
-{
-    struct thread *t;
-    uint8_t op = op_of(s, e->api);
-    if (op == NO_OP || !gwa_executed(e))
-        return 0;
-    int rc = thread_of(s, e->thread, &t);
-    op--;
-    uint32_t comm = comm_of(s, GWT_COMM(e->arg), op == JOB_SEND_RECV ? GWT_COMM_PEER(e->arg) : -1);
-    if (rc || !t || comm == JOB_NO_COMM)
-        return rc;
-    struct call c = {.bytes = e->value,
-                     .comm = comm,
-                     .number = s->rows->comms[comm].next++,
-                     .stream = e->stream,
-                     .op = op};
-    if (op == JOB_SEND_RECV && GWT_COMM_PEER(e->arg) < 0)
-        s->rows->comms[comm].identity = 0; /* of an old dump: with whom is not known */
-    if (t->row && t->row_t0 >= e->t0_ns) {
-        claim(s, &s->rows->list[t->row - 1], &c);
-        t->row = 0;
-    } else if (t->depth) {
-        if (!t->pending && !(t->pending = calloc(PENDING, sizeof(*t->pending))))
-            return -ENOMEM;
-        if (t->pending_count < PENDING)
-            t->pending[t->pending_count++] = c;
-    }
-    return 0;
-}
-
-static int nccl_group(struct scan *s, const struct gwt_event *e)
-{
-    struct thread *t;
-    const char *name = gwt_api_name(s->trace, e->api);
-    int rc = thread_of(s, e->thread, &t);
-    if (!t || !name)
-        return rc;
-    if (!strcmp(name, "ncclGroupStart")) {
-        t->depth++;
-    } else if (t->depth && !--t->depth) {
-        t->pending_count = 0;
-        t->row = 0;
-    }
-    return 0;
-}
 
 /* ---- streams -------------------------------------------------------------------------- */
 
@@ -341,10 +135,7 @@ static int nccl_kernel(struct scan *s, const struct gwt_event *e, struct stream 
     struct job_rows *r = s->rows;
     struct job_moment m = ready(s, stream, e);
     uint32_t before = stream->row;
-    struct thread *t;
-    int rc = thread_of(s, e->thread, &t);
-    if (rc)
-        return rc;
+    int rc;
     if (r->count >= r->most) {
         r->cut = true;
         occupy(s, stream, m, JOB_GUESS_NS);
@@ -358,12 +149,8 @@ static int nccl_kernel(struct scan *s, const struct gwt_event *e, struct stream 
     if ((rc = add_row(s, &m, before)))
         return rc;
     struct job_row *row = &r->list[r->count - 1];
-    if (t && t->pending_count)
-        claim_group(s, t, row, e->stream);
-    else if (t) {
-        t->row = (uint32_t)r->count;
-        t->row_t0 = e->t0_ns;
-    }
+    if ((rc = gwa_job_calls_kernel(&s->calls, e)))
+        return rc;
     int64_t start = job_moment_value(&m, s->ends);
     if (before && s->ends[before] + s->gap > start)
         start = s->ends[before] + s->gap;
@@ -544,9 +331,9 @@ static int event(struct scan *s, const struct gwt_event *e)
         s->rows->last = e->t1_ns;
     switch (e->kind) {
     case GWT_NCCL:
-        return nccl_call(s, e);
+        return gwa_job_calls_nccl(&s->calls, e);
     case GWT_NCCL_GROUP:
-        return nccl_group(s, e);
+        return gwa_job_calls_group(&s->calls, e);
     case GWT_SYNC:
         return gwa_executed(e) ? sync_call(s, e) : 0;
     case GWT_LAUNCH:
@@ -571,7 +358,7 @@ struct ticks {
     uint64_t done, total;
 };
 
-static int tick(struct ticks *t)
+static inline int tick(struct ticks *t)
 {
     if (++t->done & (TICK - 1) || !t->options->progress)
         return 0;
@@ -614,14 +401,11 @@ static void release(struct scan *s)
 {
     for (size_t i = 0; i < s->known_count; i++)
         free(s->streams[s->known[i]]);
-    for (size_t i = 0; i < s->threads_count; i++)
-        free(s->threads[i].pending);
     gwa_durations_free(s->durations);
     free(s->streams);
     free(s->known);
     free(s->events);
-    free(s->threads);
-    free(s->ops);
+    gwa_job_calls_free(&s->calls);
     free(s->ends);
 }
 
@@ -635,8 +419,8 @@ int gwa_job_rows(struct gwt_trace *trace, const struct gwa_options *options, siz
     s.durations = gwa_durations_new(trace);
     s.streams = calloc(STREAMS, sizeof(*s.streams));
     s.events = calloc(EVENTS, sizeof(*s.events));
-    s.ops = calloc(UINT16_MAX + 1, 1);
-    if (s.durations && s.streams && s.events && s.ops)
+    int rc_calls = gwa_job_calls_init(&s.calls, trace, out);
+    if (s.durations && s.streams && s.events && !rc_calls)
         rc = learn(&s, &ticks);
     if (!rc) {
         out->sampled = gwa_durations_samples(s.durations);

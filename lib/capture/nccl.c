@@ -1,5 +1,5 @@
 /* NCCL communicators: small ids for handles, and identities that all their ranks agree on. */
-#include "gw.h"
+#include "sampler.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -76,6 +76,7 @@ void gw_comm_created(const void *comm, int ranks, int rank, const ncclUniqueId *
     gw_lock();
     define(comm, ranks, rank, id ? identity_of(id, sizeof *id) : 0, true);
     gw_unlock();
+    gw_sampler_ranks(ranks);
 }
 
 void gw_comms_created(const void *const *made, int ranks)
@@ -90,6 +91,7 @@ void gw_comms_created(const void *const *made, int ranks)
         if (made[i])
             define(made[i], ranks, i, identity_of(of, sizeof of), true);
     gw_unlock();
+    gw_sampler_ranks(ranks);
 }
 
 void gw_comm_split(const void *parent, int color, const void *made)

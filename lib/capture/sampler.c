@@ -249,6 +249,27 @@ static bool worth(struct gw_thread *t, struct gw_seen *s)
     return (float)(random_word(t) & 0xffff) * (float)gw_load_relaxed(&price_ns) < spread * 65536.0f;
 }
 
+/* A rank that is held up holds up all that wait for it, so they share what one may spend; beyond
+ * so many each would learn too little, and what they spend at the same time is not added up. */
+#define RANKS_MOST 16
+static uint32_t sharing = 1;
+
+void gw_sampler_budget(void)
+{
+    uint64_t all = (uint64_t)(gw_options.timing_pct * 1e7); /* percent of a second, ns */
+    gw_store_relaxed(&gw_spending, all / gw_load_relaxed(&sharing));
+}
+
+void gw_sampler_ranks(int ranks)
+{
+    uint32_t n = ranks > RANKS_MOST ? RANKS_MOST : (uint32_t)ranks;
+    if (ranks < 1 || n <= gw_load_relaxed(&sharing))
+        return;
+    gw_store_relaxed(&sharing, n);
+    if (gw_load_relaxed(&gw_spending))
+        gw_sampler_budget();
+}
+
 /* A bucket that fills with the wall clock at the budget's rate. */
 static bool afford(uint64_t now, int64_t cost)
 {

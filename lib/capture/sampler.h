@@ -12,6 +12,9 @@
 
 extern uint32_t gw_timing;   /* 1: ready, samples may be taken */
 extern uint64_t gw_spending; /* ns of device time that may be spent per second */
+/* As many ranks wait for each other: each waits for what the others spend. */
+void gw_sampler_ranks(int ranks);
+void gw_sampler_budget(void); /* post: gw_spending, by the options and the ranks */
 
 #define GW_PAIRS 256u /* a full queue holds a pair for long */
 

@@ -489,7 +489,7 @@ void gw_timer_start(void)
     sigset_t all, before;
     if (gw_options.timing_pct <= 0 || !gw_driver.cuCtxGetCurrent)
         return;
-    gw_spending = (uint64_t)(gw_options.timing_pct * 1e7); /* percent of a second, ns */
+    gw_sampler_budget();
     /* Handlers registered now run before the driver's own, which were registered earlier. */
     static bool registered;
     if (!registered)

@@ -492,11 +492,13 @@ static void late_rank(struct scene *s, bool cured)
     s->d.time.compute_pct -= 30;
 }
 
-/* Four micro-batches, each reduced; the twin reduces the last only. */
+/* Four micro-batches, each reduced; the twin reduces the last only, in as many buckets as there
+ * are micro-batches. */
 static void reduced_each_pass(struct scene *s, bool cured)
 {
     s->p.steps.micro_batches = 4;
-    s->p.steps.collectives = all(cured ? 7 : 28);
+    s->p.steps.collective_batches = cured ? 1 : 4;
+    s->p.steps.collectives = all(cured ? 4 : 16);
     s->p.steps.collective_bytes = all((cured ? 200 : 800) * MIB * s->scale);
     s->d.time.exposed_comm_pct = cured ? 3 : 28;
     s->d.time.compute_pct -= s->d.time.exposed_comm_pct;
