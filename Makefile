@@ -151,6 +151,12 @@ sim-timeline: all sim ## the timeline's accuracy over 200 simulated programs, as
 	    python3 tests/sim/timeline.py --quiet --seeds 1:200 $$run || rc=1; \
 	done; exit $$rc
 
+sim-ranks: all sim unit ## reports over 64 and 256 simulated ranks, and what one of 256 x 1 M events costs
+	set -e; export B='$(abspath $(B))'; rc=0; \
+	sh tests/sim/ranks_jobs.sh 64 150 || rc=1; \
+	sh tests/sim/ranks_jobs.sh 256 100 data gc gpu link || rc=1; \
+	sh tests/sim/ranks_scale.sh || rc=1; exit $$rc
+
 gpu-test: all ## the tests that need a GPU and PyTorch
 	B='$(abspath $(B))' GPUWAIT='$(abspath $(B))/gpuwait' \
 	    LIBGPUWAIT='$(abspath $(preload))' sh tests/gpu/run_all.sh
@@ -227,7 +233,7 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all sim sim-timeline demo unit tests test gpu-test bench python-exits kills failures fresh-check \
+.PHONY: all sim sim-timeline sim-ranks demo unit tests test gpu-test bench python-exits kills failures fresh-check \
         fuzz-build fuzz lint \
         install clean help FORCE
 
