@@ -177,6 +177,9 @@ failures: all sim crash ## each system call of the library's fails, the first on
 	set -e; export B='$(abspath $(B))' FAILURES=all; for p in threads demo_qlora victim; do \
 	    echo "failures in $$p"; PROGRAM=$$p python3 tests/crash/20-failures.py | grep -v '^ok'; done
 
+protocol: unit ## every order of accesses to ring and dump, with more events than `make test`
+	PROTOCOL=full $(B)/tests/unit/test_protocol
+
 fresh-check: ## README's two commands in a bare Debian 12 (needs root, debootstrap, network)
 	sh tests/e2e/chroot.sh
 
@@ -233,7 +236,8 @@ help: ## this list
 
 FORCE:
 
-.PHONY: all sim sim-timeline sim-ranks demo unit tests test gpu-test bench python-exits kills failures fresh-check \
+.PHONY: all sim sim-timeline sim-ranks demo unit tests test gpu-test bench python-exits kills failures protocol \
+        fresh-check \
         fuzz-build fuzz lint \
         install clean help FORCE
 

@@ -22,6 +22,8 @@ static inline void publish(struct gw_thread *t)
     t->head++;
     /* Partner: the acquire load of head in drain.c and in readers. */
     gw_store_release(&t->slot->head, t->head);
+    /* Who reads a live ring takes the next record alone to be in the making. */
+    gw_fence_release();
 }
 
 static void put(struct gw_thread *t, const struct gwt_record *r)
