@@ -4,6 +4,7 @@
 #include "render.h"
 #include "run_child.h"
 #include "run_dir.h"
+#include "run_option.h"
 #include "run_preload.h"
 #include "run_target.h"
 #include "text.h"
@@ -23,7 +24,7 @@
 enum { OPT_OUTPUT, OPT_NO_REPORT, OPT_ENVIRONMENT };
 
 enum {
-#define ENV(name, value, text) ENV_##name,
+#define ENV(name, value, takes, text) ENV_##name,
 #include "trace/env.def"
 #undef ENV
     ENV_COUNT,
@@ -31,9 +32,9 @@ enum {
 };
 
 static const struct {
-    const char *name, *value, *text;
+    const char *name, *value, *takes, *text;
 } environment[ENV_COUNT] = {
-#define ENV(name, value, text) {#name, value, text},
+#define ENV(name, value, takes, text) {#name, value, takes, text},
 #include "trace/env.def"
 #undef ENV
 };
@@ -69,6 +70,19 @@ struct run {
     struct child child;
 };
 
+static bool set(int o)
+{
+    int row = ENV_FIRST + o - OPT_ENVIRONMENT;
+    if (!run_option_takes(environment[row].takes, optarg)) {
+        char *takes = run_option_text(environment[row].takes);
+        say("run: --%s takes %s, not '%s'", options[o].name, takes, optarg);
+        free(takes);
+        return false;
+    }
+    setenv(environment[row].name, optarg, 1);
+    return true;
+}
+
 /* post: 0, or the exit code. */
 static int parse(const struct command *self, int argc, char **argv, struct run *r, bool *done)
 {
@@ -82,8 +96,8 @@ static int parse(const struct command *self, int argc, char **argv, struct run *
             r->directory = optarg;
         else if (o == OPT_NO_REPORT)
             r->report = false;
-        else
-            setenv(environment[ENV_FIRST + o - OPT_ENVIRONMENT].name, optarg, 1);
+        else if (!set(o))
+            return TOOL_RUN_FAILED;
     }
     if (optind == argc) {
         say("run: no command given, as in: gpuwait run -- python train.py");

@@ -143,7 +143,7 @@ void doctor_preload(void)
 void doctor_options(void)
 {
     static const char *const known[] = {
-#define ENV(name, value, text) #name,
+#define ENV(name, value, takes, text) #name,
 #include "trace/env.def"
 #undef ENV
     };

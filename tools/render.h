@@ -52,8 +52,12 @@ json_t *render_number(double v);         /* null for NaN */
 
 /* ---- words for what the analysis numbers; "unknown" past the end of a table ------------- */
 
-const char *word_class(unsigned class);      /* "host-cpu" */
-const char *word_class_key(unsigned class);  /* "host_cpu" */
+const char *word_class(unsigned class);     /* "host-cpu" */
+const char *word_class_key(unsigned class); /* "host_cpu" */
+/* "GPU 3", "GPU ?" where it is not known which. */
+#define WORD_GPU(index) word_gpu((char[WORD_GPU_SIZE]){0}, index)
+#define WORD_GPU_SIZE   16
+const char *word_gpu(char buffer[WORD_GPU_SIZE], int index);
 const char *word_class_text(unsigned class); /* "outside CUDA for longer, on the CPU" */
 const char *word_phase(unsigned phase);
 const char *word_confidence(unsigned confidence);

@@ -48,7 +48,7 @@ void part_copies(const struct page *page, const struct gwa_device *d, bool sever
     bool timed = part_time_known(d), any_held = false;
     if (!d->transfers_count && !d->memsets.calls && !d->prefetches.calls)
         return;
-    snprintf(title, sizeof(title), several ? "Copies, GPU %d" : "Copies", d->index);
+    snprintf(title, sizeof(title), several ? "Copies, %s" : "Copies", WORD_GPU(d->index));
     page_heading(page, title);
     struct table *t = timed ? table_new(page, measured, COLUMNS_IN(measured))
                             : table_new(page, held, COLUMNS_IN(held));

@@ -80,7 +80,7 @@ static void why_device(const struct page *page, const struct gwa_device *d, bool
     char wall[TEXT_NUMBER], compute[TEXT_NUMBER], comm[TEXT_NUMBER], copy[TEXT_NUMBER];
     char idle[TEXT_NUMBER], lead[32] = "  ";
     if (several)
-        snprintf(lead, sizeof(lead), "  GPU %d: ", d->index);
+        snprintf(lead, sizeof(lead), "  %s: ", WORD_GPU(d->index));
     text_us(wall, d->window.wall_s * 1e6);
     text_fixed(idle, t->idle_pct, 1);
     if (!part_time_known(d)) {

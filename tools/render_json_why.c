@@ -31,13 +31,14 @@ json_t *render_sites_json(const struct gwa_device *d)
         render_set(o, "api", render_string(s->api));
         render_set(o, "after", render_string(s->after));
         render_set(o, "before", render_string(s->before));
-        render_set(o, "count", render_count(s->count));
+        render_set(o, "count", s->count ? render_count(s->count) : json_null());
         render_set(o, "idle_ms", render_number(s->idle_ms));
         render_set(o, "host_ms", render_number(s->host_ms));
         render_set(o, "cpu_share", render_number(s->cpu_share));
         render_set(o, "other_cores", render_number(s->other_cores));
         render_set(o, "involuntary", render_number(s->involuntary));
         render_set(o, "per_step", render_number(s->per_step));
+        render_set(o, "wave", render_count(s->wave));
         render_set(o, "period", render_count(s->period));
         render_set(o, "h2d_bytes", render_count(s->h2d_bytes));
         render_set(o, "d2h_bytes", render_count(s->d2h_bytes));

@@ -41,7 +41,10 @@ static void by_step(const struct page *page, const struct gwa_device_memory *m)
                   m->from_reserved ? "if no other process uses the GPU" : note);
     }
     if (m->batch_multiplier > 1) {
-        char *times = xprintf("x %s", text_fixed(n, m->batch_multiplier, 1));
+        bool most = m->batch_multiplier > GWA_MULTIPLIER_MOST;
+        char *times =
+            xprintf(most ? "> x %s" : "x %s",
+                    text_fixed(n, most ? GWA_MULTIPLIER_MOST : m->batch_multiplier, most ? 0 : 1));
         page_line(page, "batch might be", times, "as large, to 90 % of the headroom");
         free(times);
     }
@@ -70,7 +73,7 @@ static void device(const struct page *page, const struct gwa_process *p, const s
     const struct gwa_device_memory *m = &d->memory;
     char n[TEXT_NUMBER], ms[TEXT_NUMBER];
     if (p->devices_count > 1)
-        fprintf(page->out, "  GPU %d\n", d->index);
+        fprintf(page->out, "  %s\n", WORD_GPU(d->index));
     peak(page, m);
     if (p->steps.count)
         by_step(page, m);

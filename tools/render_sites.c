@@ -85,8 +85,8 @@ void part_sites(const struct page *page, const struct gwa_device *d, bool severa
     size_t shown = page_limit(page, d->sites_count, SITES_SHOWN);
     if (!shown)
         return;
-    snprintf(title, sizeof(title), several ? "What left GPU %d idle" : "What left the GPU idle",
-             d->index);
+    snprintf(title, sizeof(title), several ? "What left %s idle" : "What left the GPU idle",
+             WORD_GPU(d->index));
     page_heading(page, title);
     struct table *t = page->all ? table_new(page, whole, COLUMNS_IN(whole))
                                 : table_new(page, brief, COLUMNS_IN(brief));
@@ -95,7 +95,7 @@ void part_sites(const struct page *page, const struct gwa_device *d, bool severa
         char *where = words_site(page, s);
         table_row(t);
         table_cell(t, "%s", text_us(n, s->idle_ms * 1e3));
-        table_cell(t, "%s", text_count(n, s->count));
+        table_cell(t, "%s", s->count ? text_count(n, s->count) : "n/a");
         often(t, s->per_step, s->period);
         table_cell(t, isfinite(s->cpu_share) ? "%.0f %%" : "n/a", 100 * s->cpu_share);
         table_cell(t, "%s", word_class(s->class));
@@ -134,9 +134,9 @@ void part_drains(const struct page *page, const struct gwa_device *d, bool sever
     if (!shown)
         return;
     snprintf(title, sizeof(title),
-             several ? "Blocking calls that emptied the queue of GPU %d"
+             several ? "Blocking calls that emptied the queue of %s"
                      : "Blocking calls that emptied the queue",
-             d->index);
+             WORD_GPU(d->index));
     page_heading(page, title);
     struct table *t = page->all ? table_new(page, whole, COLUMNS_IN(whole))
                                 : table_new(page, brief, COLUMNS_IN(brief));

@@ -198,8 +198,8 @@ void part_phases(const struct page *page, const struct gwa_device *d, bool sever
         any |= i != GWA_PHASE_OTHER && (d->by_phase[i].busy_pct > 0 || d->by_phase[i].idle_pct > 0);
     if (!any)
         return;
-    snprintf(title, sizeof(title),
-             several ? "Phases on GPU %d, of wall time" : "Phases, of wall time", d->index);
+    snprintf(title, sizeof(title), several ? "Phases on %s, of wall time" : "Phases, of wall time",
+             WORD_GPU(d->index));
     page_heading(page, title);
     struct table *t = table_new(page, columns, COLUMNS_IN(columns));
     for (unsigned i = 1; i <= GWA_PHASE_COUNT; i++) { /* "other" comes last */

@@ -25,7 +25,7 @@ char *render_flaw(const struct gwa_flaw *f)
 static void head(const struct page *page, const struct gwa_process *p, const char *range)
 {
     const struct gwa_identity *who = &p->identity;
-    char n[TEXT_NUMBER], rank[32] = "";
+    char n[TEXT_NUMBER], times[TEXT_NUMBER], rank[32] = "";
     char *command = text_clean(who->command ? who->command : "(command not recorded)");
     if (!page->all)
         text_cut(command, page->width);
@@ -33,23 +33,23 @@ static void head(const struct page *page, const struct gwa_process *p, const cha
     free(command);
     if (who->rank >= 0)
         snprintf(rank, sizeof(rank), ", rank %d,", who->rank);
-    char *line = xprintf(
-        "process %u%s on %s%s: %s events", who->pid, rank, who->host ? who->host : "unknown host",
-        p->coverage->alive ? ", still running" : "", text_count(n, p->quality.recorded));
+    /* events are not counted by range, time is */
     char *wall = isnan(p->window.wall_s) ? xstrdup("")
                                          : xprintf(", %s from first to last operation",
-                                                   text_us(n, p->window.wall_s * 1e6));
-    char *whole = xprintf("%s%s", line, wall);
-    page_text(page, "", whole);
-    free(whole);
-    free(wall);
+                                                   text_us(times, p->window.wall_s * 1e6));
+    char *line =
+        xprintf("process %u%s on %s%s: %s events%s", who->pid, rank,
+                who->host ? who->host : "unknown host", p->coverage->alive ? ", still running" : "",
+                text_count(n, p->quality.recorded), range ? " in all" : wall);
+    page_text(page, "", line);
     free(line);
     if (range) {
-        whole = xprintf("only NVTX range \"%s\": %s %s", range, text_count(n, p->intervals),
-                        p->intervals == 1 ? "interval" : "intervals");
-        page_text(page, "", whole);
-        free(whole);
+        line = xprintf("only NVTX range \"%s\": %s %s%s", range, text_count(n, p->intervals),
+                       p->intervals == 1 ? "interval" : "intervals", wall);
+        page_text(page, "", line);
+        free(line);
     }
+    free(wall);
 }
 
 static void flaws(const struct page *page, const struct gwa_process *p)
@@ -189,7 +189,7 @@ static void kernels(const struct page *page, const struct gwa_device *d, bool se
     size_t shown = page_limit(page, d->kernels_count, KERNELS_SHOWN);
     if (!d->kernels_count)
         return;
-    snprintf(title, sizeof(title), several ? "Kernels on GPU %d" : "Kernels", d->index);
+    snprintf(title, sizeof(title), several ? "Kernels on %s" : "Kernels", WORD_GPU(d->index));
     page_heading(page, title);
     struct table *t = timed ? table_new(page, measured, COLUMNS_IN(measured))
                             : table_new(page, counted, COLUMNS_IN(counted));

@@ -99,7 +99,7 @@ void part_time(const struct page *page, const struct gwa_device *d, bool several
     char title[64];
     if (!part_time_known(d))
         return;
-    snprintf(title, sizeof(title), several ? "GPU time, GPU %d" : "GPU time", d->index);
+    snprintf(title, sizeof(title), several ? "GPU time, %s" : "GPU time", WORD_GPU(d->index));
     page_heading(page, title);
     split(page, d);
     fputc('\n', page->out);
@@ -151,7 +151,8 @@ void part_gaps(const struct page *page, const struct gwa_device *d, bool several
     bool parts = isfinite(d->time.idle[0]);
     if (!shown)
         return;
-    snprintf(title, sizeof(title), several ? "Longest gaps, GPU %d" : "Longest gaps", d->index);
+    snprintf(title, sizeof(title), several ? "Longest gaps, %s" : "Longest gaps",
+             WORD_GPU(d->index));
     page_heading(page, title);
     struct table *t = table_new(page, columns, parts ? COLUMNS_IN(columns) : 2);
     for (size_t i = 0; i < shown; i++) {

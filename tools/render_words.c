@@ -3,6 +3,14 @@
 
 #include "analysis/steps.h"
 
+#include <stdio.h>
+
+const char *word_gpu(char b[WORD_GPU_SIZE], int index)
+{
+    snprintf(b, WORD_GPU_SIZE, index < 0 ? "GPU ?" : "GPU %d", index);
+    return b;
+}
+
 const char *word_class_key(unsigned class)
 {
     static const char *const keys[] = {

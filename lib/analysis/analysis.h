@@ -290,6 +290,9 @@ struct gwa_by_phase {
     double busy_pct, idle_pct; /* of the window's wall time; idle by what ended it */
 };
 
+/* Beyond, a batch that small says little of what a large one needs. */
+#define GWA_MULTIPLIER_MOST 64.0
+
 struct gwa_device_memory {
     /* PyTorch's own figures, -1 where it reported none. In a range, what was held at its
      * begin counts. */
@@ -301,7 +304,7 @@ struct gwa_device_memory {
     int64_t used_bytes;       /* of the device, at most: reserved by PyTorch, or by allocations */
     int64_t capacity_bytes;   /* least that was free, or this process's for its tensors */
     int64_t headroom_bytes;   /* of that, beyond what the forward pass needs at most */
-    double batch_multiplier;  /* 1 + 0.9 x headroom / activation */
+    double batch_multiplier;  /* 1 + 0.9 x headroom / activation; NaN where weights are fetched */
     double growth_bytes_per_step; /* of the baseline; 0: none beyond its scatter */
     double steps_to_full;         /* at that growth; NaN: does not grow */
     uint64_t retries;             /* allocations that failed for want of memory, then succeeded */

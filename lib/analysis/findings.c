@@ -374,9 +374,9 @@ static int find_what_if(struct gwa_process *p, const struct gwa_view *v)
 /* ---- all ----------------------------------------------------------------------------------------
  */
 
-static const struct gwa_device *busiest(const struct gwa_process *p)
+static struct gwa_device *busiest(const struct gwa_process *p)
 {
-    const struct gwa_device *most = NULL;
+    struct gwa_device *most = NULL;
     for (size_t i = 0; i < p->devices_count; i++)
         if (!most || p->devices[i].kernels_executed > most->kernels_executed)
             most = &p->devices[i];
@@ -435,10 +435,18 @@ static int keep(struct gwa_process *p, struct drafts *all)
     return 0;
 }
 
+/* Where weights come and go, what a step takes is no measure of its batch. */
+static void look(struct gwa_view *v, const struct gwt_trace *trace, const struct gwa_process *p,
+                 struct gwa_device *d)
+{
+    gwa_view_fill(v, trace, p, d);
+    if (v->offloading)
+        d->memory.batch_multiplier = NAN;
+}
+
 int gwa_find(const struct gwt_trace *trace, struct gwa_process *p)
 {
-    static const struct gwa_device nowhere = {.index = -1, .window.wall_s = NAN};
-    const struct gwa_device *most = busiest(p);
+    struct gwa_device nowhere = {.index = -1, .window.wall_s = NAN}, *most = busiest(p);
     struct gwa_view *v = malloc(sizeof(*v));
     struct drafts all = {0};
     int rc = v ? 0 : -ENOMEM;
@@ -446,13 +454,13 @@ int gwa_find(const struct gwt_trace *trace, struct gwa_process *p)
     for (size_t i = 0; i < p->devices_count && !rc; i++) {
         if (&p->devices[i] == most)
             continue;
-        gwa_view_fill(v, trace, p, &p->devices[i]);
+        look(v, trace, p, &p->devices[i]);
         rc = find_in(&all, v, false);
         if (!rc)
             rc = find_what_if(p, v);
     }
     if (!rc) {
-        gwa_view_fill(v, trace, p, most ? most : &nowhere);
+        look(v, trace, p, most ? most : &nowhere);
         rc = find_in(&all, v, true);
         if (!rc)
             rc = find_what_if(p, v);

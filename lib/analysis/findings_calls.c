@@ -330,15 +330,12 @@ bool gwa_rule_LAUNCH_BOUND(const struct gwa_view *v, struct gwa_draft *f)
     return true;
 }
 
-/* Beyond, a batch that small says little of what a large one needs. */
-#define MULTIPLIER_MOST 64.0
-
 static const char *multiplier_text(char b[GWA_NUMBER + 16], double multiplier)
 {
     char n[GWA_NUMBER];
-    bool most = multiplier > MULTIPLIER_MOST;
+    bool most = multiplier > GWA_MULTIPLIER_MOST;
     snprintf(b, GWA_NUMBER + 16, "%s %s", most ? "more than" : "about",
-             gwa_count_text(n, most ? MULTIPLIER_MOST : multiplier));
+             gwa_count_text(n, most ? GWA_MULTIPLIER_MOST : multiplier));
     return b;
 }
 
@@ -349,7 +346,7 @@ bool gwa_rule_SMALL_BATCH(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_device_memory *m = &v->d->memory;
     /* the idle that launch-bound reports: n times the batch leaves 1/n of its launches */
-    double pct = launch_pct(v) * (1 - 1 / fmin(m->batch_multiplier, MULTIPLIER_MOST));
+    double pct = launch_pct(v) * (1 - 1 / fmin(m->batch_multiplier, GWA_MULTIPLIER_MOST));
     double below = v->d->small.below_sms.busy_pct;
     char many[GWA_NUMBER + 16];
     bool waits = pct >= GWA_MATERIAL_PCT && v->work_pct<GWA_HEALTHY_PCT, hollow = below> 50;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-#define ENV(name, value, text) OPTION_##name,
+#define ENV(name, value, takes, text) OPTION_##name,
 #include "../trace/env.def"
 #undef ENV
     OPTIONS
@@ -19,7 +19,7 @@ static const struct {
     const char *name;
     const char *value;
 } rows[OPTIONS] = {
-#define ENV(name, value, text) {#name, value},
+#define ENV(name, value, takes, text) {#name, value},
 #include "../trace/env.def"
 #undef ENV
 };
@@ -56,7 +56,8 @@ static uint64_t size_of(unsigned option, bool *bad)
     const char *v = value_of(option);
     uint64_t n = strtoull(v, &end, 10);
     const char *unit = "KMGT", *u = *end ? strchr(unit, *end >= 'a' ? *end - 32 : *end) : NULL;
-    *bad = end == v || (*end && (!u || (end[1] && strcmp(end + 1, "iB") && strcmp(end + 1, "B"))));
+    *bad = *v == '-' || end == v ||
+           (*end && (!u || (end[1] && strcmp(end + 1, "iB") && strcmp(end + 1, "B"))));
     if (u)
         n <<= 10 * (unsigned)(u - unit + 1);
     return n;
@@ -92,7 +93,10 @@ void gw_options_read(void)
     if (!gw_options.block_when_full && strcmp(value_of(OPTION_GPUWAIT_FULL), "drop") != 0)
         gw_say("GPUWAIT_FULL=%s is neither drop nor block: drop is used",
                value_of(OPTION_GPUWAIT_FULL));
-    gw_options.cmdline = strcmp(value_of(OPTION_GPUWAIT_CMDLINE), "off") != 0;
+    text = value_of(OPTION_GPUWAIT_CMDLINE);
+    gw_options.cmdline = strcmp(text, "off") != 0;
+    if (gw_options.cmdline && strcmp(text, "redacted") != 0)
+        gw_say("GPUWAIT_CMDLINE=%s is neither redacted nor off: redacted is used", text);
     gw_options.stacks = strcmp(value_of(OPTION_GPUWAIT_STACKS), "off") != 0;
     if (gw_options.stacks && strcmp(value_of(OPTION_GPUWAIT_STACKS), "on") != 0)
         gw_say("GPUWAIT_STACKS=%s is neither on nor off: on is used",
@@ -109,5 +113,11 @@ void gw_options_read(void)
         else
             gw_options.timing_pct = pct;
     }
-    strncpy(gw_options.ring, value_of(OPTION_GPUWAIT_RING), sizeof gw_options.ring - 1);
+    text = value_of(OPTION_GPUWAIT_RING);
+    if (*text != '/' && strcmp(text, "auto") != 0 && strcmp(text, "dump") != 0 &&
+        strcmp(text, "shm") != 0) {
+        gw_say("GPUWAIT_RING=%s is none of auto, dump, shm, /...: auto is used", text);
+        text = rows[OPTION_GPUWAIT_RING].value;
+    }
+    strncpy(gw_options.ring, text, sizeof gw_options.ring - 1);
 }

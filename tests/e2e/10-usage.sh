@@ -42,6 +42,16 @@ runs "option without its value" 2 "$gpuwait" report --range
 one_line "option without its value" '--range needs a value'
 runs "run without a command" 125 "$gpuwait" run
 one_line "run without a command" 'no command given'
+for option in "max -5" "max 5x" "max 500K" "max 99999999T" "min-free -1" "min-free 100" \
+    "full maybe" "cmdline x" "ring relative" "gpu-timing 30" "gpu-timing -1" "stacks yes"; do
+    runs "run --$option" 125 "$gpuwait" run -o x "--${option% *}" "${option#* }" -- touch ran
+    one_line "run --$option" "--${option% *} takes .*, not '${option#* }'"
+done
+is "and nothing ran" "" "$(ls -d x ran 2>/dev/null)"
+for option in "max 2g" "max 1048576" "max 1MiB" "min-free 0" "full block" "cmdline off" \
+    "ring $work" "gpu-timing 0.5%" "stacks off"; do
+    runs "run --$option" 0 "$gpuwait" run -o y "--${option% *}" "${option#* }" -- true
+done
 runs "run -- without a command" 125 "$gpuwait" run -o x --
 is "and no directory is made" "" "$(ls -d x 2>/dev/null)"
 

@@ -25,7 +25,7 @@ done
 
 # -- variables, with defaults and README's words
 cat >"$tmp/env.c" <<'EOF'
-#define ENV(name, value, text) @ #name value text
+#define ENV(name, value, takes, text) @ #name value text
 #include "lib/trace/env.def"
 EOF
 "$CC" -E -P -I. "$tmp/env.c" | sed -n 's/^@ //p' >"$tmp/env"
