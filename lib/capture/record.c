@@ -426,6 +426,7 @@ int gw_finish_short(struct gw_frame *own, uint64_t t1, int status)
     gw_store_relaxed(&slot->returned, t1);
     /* Partner: the acquire load of head in drain.c and in readers. */
     gw_store_release(&slot->head, head + 1);
+    gw_fence_release(); /* as in publish() */
     gw_fence_signal();
     gw_top = NULL;
     gw_local.idle = t;

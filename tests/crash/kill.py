@@ -104,6 +104,10 @@ def one(opts, rng, folder, totals):
             preexec_fn=lambda: os.setpgid(0, leader)))
     for name, child in zip(files, children):
         wait_until_at_work(name, child)
+    # a process that dies before it has a file has recorded nothing
+    deadline = time.time() + 20
+    while time.time() < deadline and sum(map(os.path.getsize, glob.glob(trace + "/*.gwt"))) == 0:
+        time.sleep(0.001)
     time.sleep(rng.random() * opts.longest)
     end(children[0], opts.signal, files[0])
     for child in children:

@@ -27,7 +27,7 @@ is "launches of everything" 161 "$(json "$out" 'j["processes"][0]["launches"]["c
 runs "a name with spaces" 0 "$gpuwait" report --range 'odd name; with 100 %' t
 has "one kernel" "$out" "inside$"
 hasnt "and no other" "$out" "warmup"
-has "says what range" "$out" '^only NVTX range "odd name; with 100 %": 1 interval$'
+has "says what range" "$out" '^only NVTX range "odd name; with 100 %": 1 interval, 4.00 us from first to last$'
 runs "no such range" 2 "$gpuwait" report --range steps t
 has "lists those there are" "$err" '"step", "odd name; with 100 %"$'
 is "and reports nothing" "" "$(cat "$out")"
