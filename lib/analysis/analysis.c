@@ -29,6 +29,7 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
 {
     const struct gwa_options *o = progress->options;
     t->trace = trace;
+    t->room = GWA_TALLY_ROOM;
     t->end = INT64_MIN;
     t->first_capture = INT64_MAX;
     t->ranges.all = true;
@@ -175,8 +176,8 @@ static int times(struct gwa_tally *t, struct progress *progress, struct gwa_inte
         if (!(t->idle = gwa_idle_new(t->trace, &t->window)))
             return -ENOMEM;
     }
-    if (sampled && ((rc = learn_model(t, o, &model)) ||
-                    (rc = new_timeline(t, &t->window, o, &model))))
+    if (sampled &&
+        ((rc = learn_model(t, o, &model)) || (rc = new_timeline(t, &t->window, o, &model))))
         return rc;
     return gwa_pass_place(t, tick, progress);
 }

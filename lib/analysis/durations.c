@@ -4,6 +4,7 @@
 
 #define STREAMS    65536u
 #define GROUPS_MAX (1u << 18)
+#define ROOM       (48u << 20)
 
 struct gwa_durations *gwa_durations_new(const struct gwt_trace *trace)
 {
@@ -11,6 +12,7 @@ struct gwa_durations *gwa_durations_new(const struct gwt_trace *trace)
     if (!d)
         return NULL;
     d->trace = trace;
+    d->room = ROOM;
     d->streams = calloc(STREAMS, sizeof(*d->streams));
     d->places = calloc(PLACES, sizeof(*d->places));
     d->early = calloc(EARLY, sizeof(*d->early));
@@ -204,14 +206,17 @@ static struct signature *signature_of(struct gwa_durations *d, uint32_t id, int 
     if (id >= GWA_TIMED_MAX)
         id = 0;
     if (id >= d->signatures_count)
-        *rc = gwa_grow((void **)&d->signatures, &d->signatures_count, id, sizeof(*d->signatures));
+        *rc = gwa_grow_within(&d->room, (void **)&d->signatures, &d->signatures_count, id,
+                              sizeof(*d->signatures));
+    if (*rc == -ERANGE)
+        return signature_of(d, 0, rc);
     return *rc ? NULL : &d->signatures[id];
 }
 
 static int file(struct gwa_durations *d, uint32_t signature, const uint64_t key[2], double pair_ns,
                 bool busy)
 {
-    if (signature >= GWA_TIMED_MAX)
+    if (signature >= d->signatures_count)
         signature = 0;
     int rc = add_to_group(&d->groups, key[0], 0, signature, 1, pair_ns, busy);
     return rc ? rc : add_to_group(&d->groups, key[1], key[0], signature, 2, pair_ns, busy);
@@ -279,9 +284,9 @@ static int kernel_sample(struct gwa_durations *d, const struct gwt_event *e)
 
 static struct graph *graph_of(struct gwa_durations *d, uint32_t id, int *rc)
 {
-    *rc = id < GWA_TIMED_MAX
-              ? gwa_grow((void **)&d->graphs, &d->graphs_count, id, sizeof(*d->graphs))
-              : -ERANGE;
+    *rc = id < GWA_TIMED_MAX ? gwa_grow_within(&d->room, (void **)&d->graphs, &d->graphs_count, id,
+                                               sizeof(*d->graphs))
+                             : -ERANGE;
     return *rc ? NULL : &d->graphs[id];
 }
 

@@ -171,8 +171,10 @@ int gwa_durations_mark_nodes(struct gwa_durations *d)
             uint32_t id = info.items[k].signature;
             if (id >= GWA_TIMED_MAX)
                 continue;
-            int rc =
-                gwa_grow((void **)&d->signatures, &d->signatures_count, id, sizeof(*d->signatures));
+            int rc = gwa_grow_within(&d->room, (void **)&d->signatures, &d->signatures_count, id,
+                                     sizeof(*d->signatures));
+            if (rc == -ERANGE)
+                continue;
             if (rc)
                 return rc;
             d->signatures[id].node = true;

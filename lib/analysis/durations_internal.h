@@ -124,6 +124,7 @@ struct gwa_durations {
     size_t signatures_count;
     struct graph *graphs;
     size_t graphs_count;
+    size_t room; /* bytes that these may still take */
     struct bucket copies[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
     struct measured constants[GWT_SAMPLE_CLASS_COUNT];
     struct measured gaps[2]; /* of a stream, of a graph */

@@ -53,6 +53,7 @@ struct device {
     uint16_t legacy;    /* its legacy default stream; 0: not seen */
     int64_t synced;     /* entry of the newest call that waited for all of it */
     int64_t empty_from; /* NEVER: it may have work */
+    int64_t proven_to;  /* no span that is known of ends later */
     struct span spans[SPANS];
     size_t first, count; /* ring */
     int64_t evicted_to;  /* spans up to here can no longer be trimmed one by one */
@@ -114,6 +115,7 @@ static struct device *device_of(struct gwa_idle *idle, unsigned index)
     if (d) {
         d->synced = NEVER;
         d->empty_from = NEVER;
+        d->proven_to = NEVER;
         d->evicted_to = NEVER;
         d->void_from = d->void_to = NEVER;
     }
@@ -158,11 +160,13 @@ static void keep(struct gwa_idle *idle, struct device *d, int64_t from, int64_t 
 }
 
 /* A submission was under way from t0 on: no idle after it is proven. */
-static void occupied(struct gwa_idle *idle, struct device *d, int64_t t0)
+static void take_back(struct gwa_idle *idle, struct device *d, int64_t t0)
 {
     if (d->empty_from != NEVER && t0 > d->empty_from)
         keep(idle, d, d->empty_from, t0);
     d->empty_from = NEVER;
+    if (t0 > d->proven_to)
+        d->proven_to = t0;
     for (size_t i = d->count; i-- > 0;) {
         struct span *s = &d->spans[(d->first + i) % SPANS];
         if (s->to <= t0)
@@ -175,6 +179,12 @@ static void occupied(struct gwa_idle *idle, struct device *d, int64_t t0)
     if (d->void_from == NEVER || t0 < d->void_from)
         d->void_from = t0;
     d->void_to = d->evicted_to;
+}
+
+static inline void occupied(struct gwa_idle *idle, struct device *d, int64_t t0)
+{
+    if (d->empty_from != NEVER || t0 < d->proven_to)
+        take_back(idle, d, t0);
 }
 
 static bool empty(const struct gwa_idle *idle, const struct device *d)

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #define DEVICES   256u
+#define ROOM      (64u << 20)
 #define UNKNOWN   0xffu /* calls that name no stream, as cudaMalloc, name no device either */
 #define NO_STEP   UINT32_MAX
 #define WAITING   16u /* threads with an allocation that failed and was not tried again yet */
@@ -24,6 +25,7 @@ struct step_use {
 };
 
 struct device_use {
+    size_t *room;     /* of all devices */
     bool reported;    /* by PyTorch */
     int64_t level;    /* bytes held now */
     int64_t reserved; /* the last that was reported */
@@ -44,6 +46,7 @@ struct waiting { /* an allocation that failed */
 
 struct gwa_memory_use {
     struct device_use *devices[DEVICES];
+    size_t room; /* bytes that their steps may still take */
     struct gwa_live live;
     bool untracked; /* memory that no address stands for: live bytes are too low */
     bool graphs;    /* what graphs hold is in no report: activations are too low */
@@ -53,8 +56,11 @@ struct gwa_memory_use {
 
 struct gwa_memory_use *gwa_memory_new(const struct gwt_trace *trace)
 {
+    struct gwa_memory_use *m = calloc(1, sizeof(*m));
     (void)trace;
-    return calloc(1, sizeof(struct gwa_memory_use));
+    if (m)
+        m->room = ROOM;
+    return m;
 }
 
 void gwa_memory_free(struct gwa_memory_use *m)
@@ -76,8 +82,10 @@ static struct device_use *device_of(struct gwa_memory_use *m, unsigned index)
     if (u)
         return u;
     u = m->devices[index] = calloc(1, sizeof(*u));
-    if (u)
-        u->peak = u->peak_reserved = u->asked = u->capacity = -1;
+    if (!u)
+        return NULL;
+    u->room = &m->room;
+    u->peak = u->peak_reserved = u->asked = u->capacity = -1;
     return u;
 }
 
@@ -87,10 +95,11 @@ static int step_of(struct device_use *u, const struct gwa_place *place, struct s
     *out = NULL;
     if (place->step >= GWA_STEPS_MAX)
         return 0;
-    int rc = gwa_grow((void **)&u->steps, &u->steps_count, place->step, sizeof(*u->steps));
+    int rc = gwa_grow_within(u->room, (void **)&u->steps, &u->steps_count, place->step,
+                             sizeof(*u->steps));
     if (!rc)
         *out = &u->steps[place->step];
-    return rc;
+    return rc == -ERANGE ? 0 : rc;
 }
 
 /* From now on `level` bytes are held. */

@@ -66,9 +66,8 @@ int gwa_pass_count(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
 
 /* ---- the last: in steps ------------------------------------------------------------------ */
 
-static int count_in_step(struct gwa_tally *t, const struct gwt_event *e, uint32_t step)
+static int count_in_step(struct gwa_tally *t, const struct gwt_event *e, unsigned kind)
 {
-    unsigned kind = gwa_steps_list(t->steps)[step].kind;
     if (kind != GWA_STEP_STEADY && kind != GWA_STEP_UNUSUAL)
         return 0;
     return gwa_step_calls_event(t->step_calls, e, kind == GWA_STEP_STEADY);
@@ -78,20 +77,21 @@ static int place_in_steps(void *arg, struct gwa_batch *b)
 {
     struct pass *p = arg;
     struct gwa_tally *t = p->t;
-    bool any = gwa_steps_count(t->steps) > 0;
+    const struct gwa_step *steps = gwa_steps_list(t->steps);
+    bool any = gwa_steps_count(t->steps) > 0, all = p->ranges.all;
     int rc = 0;
     for (size_t i = 0; i < b->count && !rc; i++) {
         const struct gwt_event *e = &b->events[i];
         struct gwa_place *place = &b->places[i];
         *place = (struct gwa_place){.step = UINT32_MAX};
-        if (any && gwa_ranges_hold(&p->ranges, e->t0_ns))
+        if (any && (all || gwa_ranges_hold(&p->ranges, e->t0_ns)))
             rc = gwa_steps_place(t->steps, e, place);
         if (!rc)
             rc = gwa_memory_event(t->memory, e, place);
         if (rc || only_memory(e))
             continue;
         if (place->step != UINT32_MAX)
-            rc = count_in_step(t, e, place->step);
+            rc = count_in_step(t, e, steps[place->step].kind);
         if (!rc && t->windowed)
             rc = gwa_idle_event(t->idle, e);
     }

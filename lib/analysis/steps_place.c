@@ -309,14 +309,16 @@ int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, struct gwa_p
     *out = (struct gwa_place){.step = UINT32_MAX, .phase = GWA_PHASE_OTHER};
     if (!s->count)
         return 0;
-    int rc;
+    int rc = 0;
     if (!s->rows && (rc = begin_pass(s)))
         return rc;
     out->step = step_at(s, e->t0_ns);
     if (out->step == UINT32_MAX)
         return 0;
     struct gwa_steps_thread *t;
-    if ((rc = gwa_steps_thread(s, e->thread, &t)) || !t)
+    if (e->thread < s->threads_count && s->threads[e->thread].known)
+        t = &s->threads[e->thread];
+    else if ((rc = gwa_steps_thread(s, e->thread, &t)) || !t)
         return rc;
     if (t->step != out->step) {
         leave_step(s, t);

@@ -17,7 +17,8 @@ static struct gwa_device_tally *device_of(struct gwa_tally *t, unsigned index)
 static int thread_of(struct gwa_tally *t, uint32_t id, struct gwa_thread_tally **out)
 {
     size_t before = t->threads_count;
-    int rc = gwa_grow((void **)&t->threads, &t->threads_count, id, sizeof(*t->threads));
+    int rc =
+        gwa_grow_within(&t->room, (void **)&t->threads, &t->threads_count, id, sizeof(*t->threads));
     for (size_t i = before; i < t->threads_count; i++)
         t->threads[i].last_launch = INT64_MIN;
     /* An id that is not believed shares the place of id 0, which no thread has. */
@@ -65,12 +66,12 @@ static int count_api(struct gwa_tally *t, const struct gwt_event *e, uint64_t ns
 
 /* ---- by kind -------------------------------------------------------------------- */
 
-static int count_kernel(struct gwa_device_tally *d, uint32_t signature)
+static int count_kernel(struct gwa_tally *t, struct gwa_device_tally *d, uint32_t signature)
 {
     int rc = 0;
     if (signature >= d->signatures_count)
-        rc = gwa_grow((void **)&d->signatures, &d->signatures_count, signature,
-                      sizeof(*d->signatures));
+        rc = gwa_grow_within(&t->room, (void **)&d->signatures, &d->signatures_count, signature,
+                             sizeof(*d->signatures));
     if (!rc)
         d->signatures[signature]++;
     else if (rc == -ERANGE)
@@ -78,9 +79,10 @@ static int count_kernel(struct gwa_device_tally *d, uint32_t signature)
     return rc;
 }
 
-static int count_graph(struct gwa_device_tally *d, const struct gwt_event *e)
+static int count_graph(struct gwa_tally *t, struct gwa_device_tally *d, const struct gwt_event *e)
 {
-    int rc = gwa_grow((void **)&d->graphs, &d->graphs_count, e->arg, sizeof(*d->graphs));
+    int rc = gwa_grow_within(&t->room, (void **)&d->graphs, &d->graphs_count, e->arg,
+                             sizeof(*d->graphs));
     if (rc && rc != -ERANGE)
         return rc;
     struct gwa_graph_tally *g = rc ? &d->lost_graphs : &d->graphs[e->arg];
@@ -207,12 +209,12 @@ static int executed_call(struct gwa_tally *t, const struct gwt_event *e,
         if (e->flags & GWT_F_HOLE)
             t->holes++;
         count_launch_cadence(t, th, e);
-        return count_kernel(d, e->arg);
+        return count_kernel(t, d, e->arg);
     case GWT_GRAPH_LAUNCH:
         s->launches++;
         th->launches++;
         count_launch_cadence(t, th, e);
-        return count_graph(d, e);
+        return count_graph(t, d, e);
     case GWT_COPY:
         if (gwa_waits_for_copy(e)) {
             th->waited_ns += ns;

@@ -13,10 +13,11 @@
 #include "steps.h"
 #include "timeline.h"
 
-#define GWA_APIS      65536u
-#define GWA_STREAMS   65536u
-#define GWA_DEVICES   256u /* the last stands for "not known on which" */
-#define GWA_NO_DEVICE 0xffu
+#define GWA_APIS       65536u
+#define GWA_STREAMS    65536u
+#define GWA_DEVICES    256u /* the last stands for "not known on which" */
+#define GWA_NO_DEVICE  0xffu
+#define GWA_TALLY_ROOM (32u << 20)
 
 struct gwa_api_tally {
     uint64_t calls, failed, captured;
@@ -82,6 +83,7 @@ struct gwa_tally {
     struct gwa_thread_tally *threads; /* by thread id */
     size_t threads_count;
     struct gwa_device_tally *devices[GWA_DEVICES];
+    size_t room;             /* bytes that rows of ids may still take */
     struct gwa_hist cadence; /* entry of a launch to entry of the thread's next */
     uint64_t holes, approximate;
     struct gwa_waits syncs, blocking_copies;

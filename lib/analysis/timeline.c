@@ -3,6 +3,7 @@
 #include "kinds.h"
 
 #define HOST_FUNCTION_NS 5000
+#define ROOM             (32u << 20)
 
 /* Times in the file beyond are nonsense: no sum of them overflows. */
 #define FARTHEST ((int64_t)1 << 60)
@@ -24,6 +25,7 @@ struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_
         return NULL;
     const char *blocking = gwt_fact(trace, "env.CUDA_LAUNCH_BLOCKING");
     t->trace = trace;
+    t->room = ROOM;
     t->ranges = ranges;
     t->durations = durations;
     t->model = *model;
@@ -177,15 +179,23 @@ static inline int stream_of(struct gwa_timeline *t, const struct gwt_event *e, s
 
 /* ---- operations ------------------------------------------------------------------------ */
 
-static int count_ran(struct gwa_ran **rows, size_t *count, uint32_t id, double ns)
+int gwa_timeline_ran(struct gwa_timeline *t, struct gwa_ran **rows, size_t *count, uint32_t *id)
 {
-    if (id >= GWA_TIMED_MAX)
-        id = 0;
-    if (id >= *count) {
-        int rc = gwa_grow((void **)rows, count, id, sizeof(**rows));
-        if (rc)
-            return rc;
-    }
+    if (*id < *count)
+        return 0;
+    int rc = gwa_grow_within(&t->room, (void **)rows, count, *id, sizeof(**rows));
+    if (rc != -ERANGE)
+        return rc;
+    *id = 0;
+    return gwa_grow_within(&t->room, (void **)rows, count, 0, sizeof(**rows));
+}
+
+static int count_ran(struct gwa_timeline *t, struct gwa_ran **rows, size_t *count, uint32_t id,
+                     double ns)
+{
+    int rc = gwa_timeline_ran(t, rows, count, &id);
+    if (rc)
+        return rc;
     (*rows)[id].count++;
     (*rows)[id].ns += ns;
     return 0;
@@ -219,7 +229,7 @@ static int launch(struct gwa_timeline *t, const struct gwt_event *e, struct stre
     if (rc || !how.inside)
         return rc;
     out->kernels++;
-    return count_ran(&out->signatures, &out->signatures_count, e->arg, how.ns);
+    return count_ran(t, &out->signatures, &out->signatures_count, e->arg, how.ns);
 }
 
 static int graph_launch(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
@@ -242,7 +252,7 @@ static int graph_launch(struct gwa_timeline *t, const struct gwt_event *e, struc
     if (rc || !how.inside)
         return rc;
     out->kernels++;
-    return count_ran(&out->graphs, &out->graphs_count, e->arg, duration.ns);
+    return count_ran(t, &out->graphs, &out->graphs_count, e->arg, duration.ns);
 }
 
 /* The call lasted as long as staging did, less what it did itself and what it waited for. */

@@ -68,8 +68,8 @@ static struct shape shape_of(const struct gwa_timeline *t, uint32_t graph)
 struct shape *gwa_timeline_shape(struct gwa_timeline *t, uint32_t graph, struct shape *unknown)
 {
     struct shape *s = unknown;
-    if (graph < GWA_TIMED_MAX &&
-        !gwa_grow((void **)&t->shapes, &t->shapes_count, graph, sizeof(*t->shapes)))
+    if (graph < GWA_TIMED_MAX && !gwa_grow_within(&t->room, (void **)&t->shapes, &t->shapes_count,
+                                                  graph, sizeof(*t->shapes)))
         s = &t->shapes[graph];
     if (s == unknown || !s->known)
         *s = shape_of(t, graph);
@@ -78,7 +78,7 @@ struct shape *gwa_timeline_shape(struct gwa_timeline *t, uint32_t graph, struct 
 
 /* ---- graphs' time, by their nodes --------------------------------------------------- */
 
-static int share_out(const struct gwa_timeline *t, struct gwa_timeline_device *out, uint32_t graph)
+static int share_out(struct gwa_timeline *t, struct gwa_timeline_device *out, uint32_t graph)
 {
     const struct gwa_ran *ran = &out->graphs[graph];
     struct gwt_graph_info info;
@@ -95,10 +95,9 @@ static int share_out(const struct gwa_timeline *t, struct gwa_timeline_device *o
     double share = ran->ns * (1 - (double)shape.hollow) / inside;
     for (uint32_t i = 0; i < info.graph->items; i++) {
         uint32_t id = info.items[i].signature;
-        if (info.items[i].kind != GWT_LAUNCH || id >= GWA_TIMED_MAX)
+        if (info.items[i].kind != GWT_LAUNCH)
             continue;
-        int rc = gwa_grow((void **)&out->signatures, &out->signatures_count, id,
-                          sizeof(*out->signatures));
+        int rc = gwa_timeline_ran(t, &out->signatures, &out->signatures_count, &id);
         if (rc)
             return rc;
         out->signatures[id].graph_count += ran->count * info.items[i].count;

@@ -87,6 +87,7 @@ struct gwa_timeline {
     struct recorded *events;
     struct shape *shapes;
     size_t shapes_count;
+    size_t room; /* bytes that they, and the devices' rows of what ran, may still take */
     bool launches_block;
     struct gwa_model model;
     int64_t now;           /* return of the event at hand */
@@ -162,6 +163,10 @@ void gwa_model_learn(struct gwa_model *m, struct moment end, bool alone, double 
 double gwa_model_explained(const struct gwa_model *m, struct moment end, double late_ns);
 /* Standard deviation of the durations that a moment rests on. */
 double gwa_model_uncertainty(struct moment m);
+
+/* timeline.c. post: rows[*id] exists; of an id that is not believed *id has become 0. 0 or -ENOMEM
+ */
+int gwa_timeline_ran(struct gwa_timeline *t, struct gwa_ran **rows, size_t *count, uint32_t *id);
 
 /* timeline_finish.c. post: `unknown`, filled in, where there is no place for it. */
 struct shape *gwa_timeline_shape(struct gwa_timeline *t, uint32_t graph, struct shape *unknown);
