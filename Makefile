@@ -165,6 +165,9 @@ bench: all sim noop $(bench) ## costs: a call, an event, a report; T=WORD runs t
 	B='$(abspath $(B))' GPUWAIT='$(abspath $(B))/gpuwait' LIBGPUWAIT='$(abspath $(preload))' \
 	    sh tests/bench/run.sh $(T)
 
+bench-renew: all tests ## what a call and an event cost now becomes what tests compare with
+	B='$(abspath $(B))' python3 tests/unit/test_costs.py --renew
+
 EXITS ?= 200
 python-exits: all sim ## EXITS (200) ends of Python while stacks are taken; PYTHON=python3.13 ...
 	B='$(abspath $(B))' EXITS=$(EXITS) python3 tests/e2e/28-python-exits.py
@@ -236,8 +239,12 @@ help: ## this list
 
 FORCE:
 
+<<<<<<< HEAD
 .PHONY: all sim sim-timeline sim-ranks demo unit tests test gpu-test bench python-exits kills failures protocol \
         fresh-check \
+=======
+.PHONY: all sim sim-timeline demo unit tests test gpu-test bench bench-renew python-exits kills failures fresh-check \
+>>>>>>> w-cap
         fuzz-build fuzz lint \
         install clean help FORCE
 
