@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """What a Python stack costs the program that it is taken of, and so what they cost at the most.
 
-    tests/bench/python_stacks.py [ROUNDS [SECONDS]]      # B=build
+    tests/bench/python_stacks.py [SECONDS]      # B=build
 
-Steps of Python for some 20 ms and one launch, on a CUDA that does nothing: the worst case, since
-each stack takes the GIL from it. At 10 stacks a second, the most that are taken, the cost would
-drown in noise, so they are taken as often as they can be, in turn with none at all; the difference
-between the median steps, divided by the stacks in one, is what one stack costs: by the wall clock,
-which wants an idle machine, and in CPU time of the thread.
+Steps of Python for about a ms and one launch, on a CUDA that does nothing: the worst case, since each
+stack takes the GIL from it. Of each stack the eight steps from the one it was asked for in (it is
+taken when the GIL can be had) are compared with the eight before and the eight after, where there
+was none: pairs some ms apart, in one process, so that a machine that others use too widens the
+interval rather than move it. Stacks come somewhat more often than the 10 a second that are the
+most, at random. By the wall clock, and in CPU time of the thread.
 """
+import bisect
+import json
 import os
-import re
+import random
 import shutil
 import statistics
 import subprocess
@@ -18,8 +21,11 @@ import sys
 
 B = os.path.abspath(os.environ.get("B", "build"))
 TRACE = os.path.join(B, "bench.trace")
+PER_SECOND, MOST = 20, 10
+AROUND = 8  # steps: the GIL is had within 5 ms
+TRIM = 0.1  # of the pairs, at either end: a step in which the machine did something else
 JOB = """
-import ctypes, statistics, sys, time
+import array, ctypes, sys, time
 cuda = ctypes.CDLL("libcuda.so.1")
 p = ctypes.c_void_p()
 cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(4096))
@@ -27,50 +33,82 @@ def deep(n):
     if n:
         return deep(n - 1)
     total = 0
-    for i in range(300000):
+    for i in range(15000):
         total += i
-wall, cpu, end = [], [], time.monotonic() + float(sys.argv[1])
+marks, end = array.array("q"), time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:
-    start, begun = time.monotonic(), time.thread_time()
+    marks.append(time.monotonic_ns())
+    marks.append(time.thread_time_ns())
     deep(20)
     cuda.cuLaunchKernel(None, 1, 1, 1, 1, 1, 1, 0, None, None, None)
-    wall.append(time.monotonic() - start)
-    cpu.append(time.thread_time() - begun)
-print(statistics.median(wall), statistics.median(cpu), len(wall))
+with open(sys.argv[2], "wb") as f:
+    marks.tofile(f)
 """
 
 
-def run(stacks, seconds):
-    """post: median step in us, by the wall clock and in CPU time; stacks per step; us held by one"""
+def record(seconds):
+    """post: entry of each step and CPU time then, ns; when each stack was asked for; us held by one"""
     shutil.rmtree(TRACE, ignore_errors=True)
+    marks = os.path.join(B, "bench.marks")
     env = dict(os.environ, LD_PRELOAD=B + "/libgpuwait.so", LD_LIBRARY_PATH=B + "/noop",
-               GPUWAIT_STACKS=stacks, GPUWAIT_TEST_STACKS="5000", GPUWAIT_OUT=TRACE)
-    out = subprocess.run([sys.executable, "-c", JOB, str(seconds)], env=env, check=True,
-                         capture_output=True, text=True).stdout.split()
-    info = subprocess.run([B + "/gpuwait", "info", TRACE], capture_output=True, text=True).stdout
-    counts = [int(re.search(r"([\d,]+)  " + what, info).group(1).replace(",", ""))
-              for what in ("Python stacks taken", "time that the interpreter was held")]
+               GPUWAIT_TEST_STACKS=str(PER_SECOND), GPUWAIT_OUT=TRACE)
+    subprocess.run([sys.executable, "-c", JOB, str(seconds), marks], env=env, check=True)
+    events = subprocess.run([B + "/gpuwait", "info", "--events", "--json", TRACE], capture_output=True,
+                            check=True, text=True).stdout
+    asked, held = [], []
+    for line in events.splitlines():
+        if '"STACK"' in line:
+            event = json.loads(line)
+            asked.append(event["t0_ns"])
+            held.append((event["t1_ns"] - event["t0_ns"]) / 1e3)
+    with open(marks, "rb") as f:
+        words = memoryview(f.read()).cast("q").tolist()
+    os.remove(marks)
     shutil.rmtree(TRACE, ignore_errors=True)
-    return (float(out[0]) * 1e6, float(out[1]) * 1e6, counts[0] / int(out[2]),
-            counts[1] / max(counts[0], 1) / 1e3)
+    return words[0::2], words[1::2], asked, held
+
+
+def pairs(clock, at):
+    """By how much the steps of each stack took longer than those around them, us."""
+    out = []
+    for n, i in enumerate(at):
+        first, last = i - 2 * AROUND, i + 3 * AROUND
+        alone = (n == 0 or at[n - 1] + AROUND <= first) and (n + 1 == len(at) or at[n + 1] >= last)
+        if not alone or first < 0 or last >= len(clock):
+            continue
+        def took(k):
+            return clock[k + AROUND] - clock[k]
+        out.append((took(i) - (took(i - 2 * AROUND) + took(i + 2 * AROUND)) / 2) / 1e3)
+    return out
+
+
+def mean(values):
+    values = sorted(values)
+    cut = int(len(values) * TRIM)
+    return statistics.fmean(values[cut:len(values) - cut])
+
+
+def interval(values):
+    rng = random.Random(1)
+    means = sorted(mean(rng.choices(values, k=len(values))) for _ in range(1000))
+    return means[25], means[974]
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 3
-    costs, held, without = ([], []), [], []
-    for _ in range(rounds):
-        off, on = run("off", seconds), run("on", seconds)
-        without.append(off[0])
-        for i in (0, 1):
-            costs[i].append((on[i] - off[i]) / on[2])
-        held.append(on[3])
-    print("step %.0f us, %.1f stacks of 21 frames in each; one holds the interpreter for %.0f us"
-          % (statistics.median(without), on[2], statistics.median(held)))
-    for what, cost in zip(("wall", "CPU"), costs):
-        c = statistics.median(cost)
-        print("one costs %.0f us of %s time (median of %d; %.0f to %.0f): at 10 a second %.2f %%"
-              % (c, what, rounds, min(cost), max(cost), c * 10 / 1e4))
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60
+    wall, cpu, asked, held = record(seconds)
+    at = [bisect.bisect_right(wall, t) - 1 for t in asked]
+    step = statistics.median(b - a for a, b in zip(wall, wall[1:])) / 1e3
+    print("steps of %.0f us; %d stacks of 21 frames; one holds the interpreter for %.0f us (median)"
+          % (step, len(at), statistics.median(held)))
+    for what, clock in (("wall", wall), ("CPU", cpu)):
+        values = pairs(clock, at)
+        if len(values) < 20:
+            sys.exit("%d pairs: too few" % len(values))
+        low, high = interval(values)
+        print("%-4s %4d pairs: %.0f us a stack, 95 %% interval %.0f to %.0f; at %d a second %.3f %% of a core, at most %.3f"
+              % (what, len(values), mean(values), low, high, MOST, mean(values) * MOST / 1e4, high * MOST / 1e4))
 
 
-main()
+if __name__ == "__main__":
+    main()
