@@ -175,8 +175,8 @@ static int times(struct gwa_tally *t, struct progress *progress, struct gwa_inte
         if (!(t->idle = gwa_idle_new(t->trace, &t->window)))
             return -ENOMEM;
     }
-    if (sampled && ((rc = learn_model(t, o, &model)) ||
-                    (rc = new_timeline(t, &t->window, o, &model))))
+    if (sampled &&
+        ((rc = learn_model(t, o, &model)) || (rc = new_timeline(t, &t->window, o, &model))))
         return rc;
     return gwa_pass_place(t, tick, progress);
 }
