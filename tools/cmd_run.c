@@ -1,7 +1,7 @@
 /* gpuwait run: the command, with libgpuwait.so preloaded into it and its children. */
 #include "commands.h"
-#include "load.h"
-#include "render.h"
+#include "load_job.h"
+#include "render_job.h"
 #include "run_child.h"
 #include "run_dir.h"
 #include "run_option.h"
@@ -162,6 +162,40 @@ static void tell_process(struct gwt_trace *trace, size_t lines)
     gwa_free(p);
 }
 
+static void no_more(size_t index, const struct gwa_process *p, void *arg)
+{
+    (void)index, (void)p, (void)arg;
+}
+
+/* Ranks that were started together. post: false: they are no job, or too much to sum up here. */
+static bool tell_job(const struct run *r)
+{
+    struct load_source *list;
+    const struct gwa_job_result *job;
+    size_t count, fresh = 0;
+    uint64_t events = 0;
+    if (r->dir.joined || load_list(r->dir.path, &list, &count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].error || run_dir_had(&r->dir, list[i].path)) {
+            free(list[i].path);
+            continue;
+        }
+        events += list[i].events;
+        list[fresh++] = list[i];
+    }
+    struct load_job l = {.sources = list, .count = fresh, .number = -1, .each = no_more};
+    bool is_job = fresh > 1 && events <= EVENTS_SUMMED && load_is_job(list, fresh);
+    if (is_job) {
+        is_job = load_job(&l, &job) == TOOL_FINE;
+        if (is_job)
+            render_job_short(job, say_line);
+        load_job_free(&l);
+    }
+    load_list_free(list, fresh);
+    return is_job;
+}
+
 static struct recorded tell(const struct run *r)
 {
     struct recorded sum = {0};
@@ -169,6 +203,7 @@ static struct recorded tell(const struct run *r)
     char **list;
     if (gwt_list(r->dir.path, &list, &error))
         return sum;
+    bool told = tell_job(r);
     size_t fresh = 0;
     for (size_t i = 0; list[i]; i++)
         fresh += !run_dir_had(&r->dir, list[i]);
@@ -182,7 +217,9 @@ static struct recorded tell(const struct run *r)
             sum.processes++;
             sum.events += gwt_coverage(trace)->events;
             sum.bytes += gwt_coverage(trace)->dump_bytes;
-            if (sum.told < PROCESSES_TOLD) {
+            if (told) {
+                sum.told++;
+            } else if (sum.told < PROCESSES_TOLD) {
                 tell_process(trace, fresh > 1 ? LINES_EACH : LINES_ONE);
                 sum.told++;
             }

@@ -49,6 +49,7 @@ static void look_at(struct load_source *s)
     s->pid = who.pid;
     s->rank = who.rank;
     s->identity = identity_of(trace);
+    s->events = gwt_coverage(trace)->events;
     gwt_close(trace);
 }
 

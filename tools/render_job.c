@@ -247,6 +247,24 @@ static void limits(const struct page *page, const struct gwa_job_result *job)
     }
 }
 
+void render_job_short(const struct gwa_job_result *job, void (*line)(const char *text))
+{
+    const struct gwa_finding *f = job->findings_count ? &job->findings[0] : NULL;
+    char n[TEXT_NUMBER];
+    size_t ranks = 0;
+    for (size_t i = 0; i < job->ranks_count; i++)
+        ranks += job->ranks[i].recorded;
+    char *text = f ? xprintf("job of %s ranks: %s: %s", text_count(n, ranks), f->id, f->what)
+                   : xprintf("job of %s ranks", text_count(n, ranks));
+    line(text);
+    free(text);
+    if (!f || !f->remedy)
+        return;
+    text = xprintf("next: %s", f->remedy);
+    line(text);
+    free(text);
+}
+
 void render_job(const struct page *page, const struct gwa_job_result *job)
 {
     const struct gwa_process p = {.findings = job->findings, .findings_count = job->findings_count};

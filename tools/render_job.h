@@ -9,6 +9,9 @@
 /* Verdict, ranks, communication, clocks. */
 void render_job(const struct page *page, const struct gwa_job_result *job);
 
+/* What matters, after a run: the verdict and what to do, each through `line`. */
+void render_job_short(const struct gwa_job_result *job, void (*line)(const char *text));
+
 /* What report --json prints: the processes, which it steals, and "job", whose findings are those
  * of the whole. */
 json_t *render_job_report(json_t *processes, const struct gwa_job_result *job);
