@@ -8,6 +8,7 @@
 
 uint32_t gw_clock = GWT_CLOCK_MONOTONIC;
 uint64_t (*gw_clock_test)(void);
+uint64_t (*gw_cpu_test)(int tid);
 void (*gw_nap_test)(uint64_t ns);
 
 /* The counter must run at one rate through sleep and frequency changes, and the kernel must
@@ -43,6 +44,7 @@ void gw_clock_init(void)
     const char *test = getenv("GPUWAIT_TEST_CLOCK");
     if (test && *test) {
         gw_clock_test = (uint64_t(*)(void))gw_resolve_symbol("libcuda.so.1", "sim_clock_ticks");
+        gw_cpu_test = (uint64_t(*)(int))gw_resolve_symbol("libcuda.so.1", "sim_cpu_ns");
         gw_nap_test = (void (*)(uint64_t))gw_resolve_symbol("libcuda.so.1", "sim_sleep_ns");
     }
     gw_clock = !gw_clock_test && counter_is_sound() ? GWT_CLOCK_TSC : GWT_CLOCK_MONOTONIC;

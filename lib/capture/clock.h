@@ -11,8 +11,9 @@
 
 #include <time.h>
 
-extern uint32_t gw_clock;               /* enum gwt_clock, set once before the first record */
-extern uint64_t (*gw_clock_test)(void); /* the simulator's virtual clock, or NULL */
+extern uint32_t gw_clock;                /* enum gwt_clock, set once before the first record */
+extern uint64_t (*gw_clock_test)(void);  /* the simulator's virtual clock, or NULL */
+extern uint64_t (*gw_cpu_test)(int tid); /* CPU time by that clock; 0: own thread's, -1: all */
 extern void (*gw_nap_test)(
     uint64_t ns); /* to sleep by that clock; not on a thread of the program's */
 

@@ -59,6 +59,12 @@ static uint64_t near(uint64_t ms)
     return ms / 5;
 }
 
+/* Of the calling thread, or of all: tid as gw_cpu_test() has it. */
+static uint64_t cpu_ns(clockid_t clock, int tid)
+{
+    return gw_unlikely(gw_cpu_test) ? gw_cpu_test(tid) : gw_clock_ns(clock);
+}
+
 static void read_clocks(struct gw_thread *t, uint64_t ticks)
 {
     uint64_t before = gw_ticks();
@@ -66,8 +72,8 @@ static void read_clocks(struct gw_thread *t, uint64_t ticks)
     struct gw_clocks *c = &t->clocks;
     getrusage(RUSAGE_THREAD, &use);
     c->ticks = ticks;
-    c->cpu_ns = gw_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    c->process_ns = gw_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    c->cpu_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID, 0);
+    c->process_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID, -1);
     c->voluntary = (uint32_t)use.ru_nvcsw;
     c->involuntary = (uint32_t)use.ru_nivcsw;
     gw_store_relaxed(&watches[gw_ring_index(t->slot)].own, ticks);
@@ -223,9 +229,10 @@ static void read_clocks_of(uint32_t tid, struct gw_clocks *c)
     c->ticks = 0;
     if (!read_switches(tid, c) || clock_gettime(clock, &ts) != 0)
         return;
-    c->cpu_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    c->cpu_ns = gw_unlikely(gw_cpu_test) ? gw_cpu_test((int)tid)
+                                         : (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
     c->ticks = gw_ticks();
-    c->process_ns = gw_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    c->process_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID, -1);
 }
 
 static void tell(struct watch *w, uint64_t returned, const struct gw_clocks *c)

@@ -86,6 +86,8 @@ struct sim_ctx {
 };
 
 struct sim_thread {
+    struct sim_thread *next;
+    int tid;
     struct sim_frame *top;
     struct sim_rng rng;
     uint64_t cpu_ns;

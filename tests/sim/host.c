@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +30,9 @@ static int64_t real_start;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_key;
 static __thread struct sim_thread *self;
+static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_thread *threads;
+static uint64_t ended_ns; /* CPU time of threads that have ended */
 static unsigned nthreads;
 static bool forked;
 bool sim_initialised;
@@ -125,6 +129,7 @@ static void pace(void)
  * again, so that what it does happens at that time, as it would beside a real program. Bounded
  * in real time, both ways: it may need a lock that this thread holds, or the clock may stop. */
 #define NAP_REAL_NS 20000000
+#define STEP_NS     1000000
 
 struct nap {
     int64_t wake;
@@ -227,10 +232,14 @@ void sim_spend(uint64_t ns)
         t->accounted += (int64_t)ns;
         spin_until(t->accounted);
     } else if (!t->quiet) {
-        t->cpu_ns += ns;
-        int64_t now = __atomic_add_fetch(&virtual_now, (int64_t)ns, __ATOMIC_SEQ_CST);
-        if (now >= __atomic_load_n(&next_wake, __ATOMIC_SEQ_CST))
-            hand_over();
+        do { /* in steps, between which those wake who are to */
+            uint64_t step = ns < STEP_NS ? ns : STEP_NS;
+            __atomic_add_fetch(&t->cpu_ns, step, __ATOMIC_RELAXED);
+            int64_t now = __atomic_add_fetch(&virtual_now, (int64_t)step, __ATOMIC_SEQ_CST);
+            if (now >= __atomic_load_n(&next_wake, __ATOMIC_SEQ_CST))
+                hand_over();
+            ns -= step;
+        } while (ns);
         pace();
     }
 }
@@ -275,11 +284,22 @@ SIM_EXPORT void sim_sleep_ns(uint64_t ns)
         advance_to(sim_clock() + (int64_t)ns);
 }
 
-SIM_EXPORT uint64_t sim_thread_cpu_ns(void)
+SIM_EXPORT uint64_t sim_cpu_ns(int tid)
 {
+    uint64_t ns = 0;
     if (!sim_cfg.is_virtual)
-        return (uint64_t)real_now(CLOCK_THREAD_CPUTIME_ID);
-    return sim_thread()->cpu_ns;
+        return (uint64_t)real_now(tid > 0   ? (clockid_t)(~(unsigned)tid << 3 | 6)
+                                  : tid < 0 ? CLOCK_PROCESS_CPUTIME_ID
+                                            : CLOCK_THREAD_CPUTIME_ID);
+    if (!tid)
+        return sim_thread()->cpu_ns;
+    pthread_mutex_lock(&threads_lock);
+    for (struct sim_thread *t = threads; t; t = t->next)
+        if (tid < 0 || tid == t->tid)
+            ns += __atomic_load_n(&t->cpu_ns, __ATOMIC_RELAXED);
+    ns += tid < 0 ? ended_ns : 0;
+    pthread_mutex_unlock(&threads_lock);
+    return ns;
 }
 
 SIM_EXPORT void sim_own(int delta)
@@ -303,6 +323,7 @@ static void after_fork_parent(void)
 static void after_fork_child(void)
 {
     pthread_mutex_init(&lock, NULL);
+    pthread_mutex_init(&threads_lock, NULL);
     forked = sim_initialised;
     sim_initialised = false;
     sim_truth_forget();
@@ -318,6 +339,13 @@ static void at_exit(void)
 
 static void thread_gone(void *p)
 {
+    struct sim_thread **at = &threads;
+    pthread_mutex_lock(&threads_lock);
+    while (*at != p)
+        at = &(*at)->next;
+    *at = (*at)->next;
+    ended_ns += ((struct sim_thread *)p)->cpu_ns;
+    pthread_mutex_unlock(&threads_lock);
     free(p);
 }
 
@@ -351,6 +379,11 @@ struct sim_thread *sim_thread(void)
     /* quiet threads come when they like: they must not shift the others' random numbers */
     t->index = t->quiet ? 1000 : __atomic_fetch_add(&nthreads, 1, __ATOMIC_RELAXED);
     sim_rng_seed(&t->rng, 0x686f7374u + t->index);
+    t->tid = (int)syscall(SYS_gettid);
+    pthread_mutex_lock(&threads_lock);
+    t->next = threads;
+    threads = t;
+    pthread_mutex_unlock(&threads_lock);
     pthread_setspecific(thread_key, t);
     return self = t;
 }

@@ -20,7 +20,7 @@ EXPECTED = {
     "none": (None, None, None, ("comm-wait", "comm-excess")),
     "data": ("host", BLOCKED, "comm-wait", ()),
     "data4": ("host", BLOCKED, "comm-wait", ()),
-    "gc": ("host", None, "comm-wait", ()),  # a thread's CPU clock knows no virtual time
+    "gc": ("host", ("host_cpu",), "comm-wait", ()),
     "gpu": ("gpu", None, "comm-wait", ()),
     "link": ("link", None, "comm-wait", ()),
     "excess": (None, None, "comm-excess", ()),

@@ -21,9 +21,9 @@ uint64_t sim_tsc(void); /* the same */
 /* Spends host time: burning the CPU, or off it. */
 void sim_host_ns(uint64_t ns);
 void sim_sleep_ns(uint64_t ns);
-/* CPU time of the calling thread on the simulation's clock: what CLOCK_THREAD_CPUTIME_ID
- * would say. Blocking CUDA calls count as CPU time, since they spin. */
-uint64_t sim_thread_cpu_ns(void);
+/* CPU time on the simulation's clock of the calling thread (0), of another by its kernel id, or of
+ * all (-1): what the system's clocks would say. Blocking CUDA calls count, since they spin. */
+uint64_t sim_cpu_ns(int tid);
 
 /* Bracket device work that belongs to a recorder under test and not to the program: it
  * runs and takes its time but is left out of the truth. Nests; per thread. */

@@ -108,7 +108,9 @@ static void op(int kernel)
 
 static size_t bucket_bytes(void)
 {
-    return planted("hidden") ? (size_t)256 << 10 : (size_t)(planted("exposed") ? 160 : 25) << 20;
+    if (planted("hidden"))
+        return (size_t)256 << 10;
+    return (size_t)(planted("exposed") ? 160 : planted("excess") ? 60 : 25) << 20;
 }
 
 static void reduce_bucket(void)
