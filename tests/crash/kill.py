@@ -104,7 +104,7 @@ def one(opts, rng, folder, totals):
             preexec_fn=lambda: os.setpgid(0, leader)))
     for name, child in zip(files, children):
         wait_until_at_work(name, child)
-    time.sleep(rng.random() * opts.longest)
+    time.sleep(rng.random() * opts.longest + (1 if opts.drain == "late" else 0))
     end(children[0], opts.signal, files[0])
     for child in children:
         child.wait()

@@ -212,6 +212,7 @@ static void threads(void)
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 65536);
+    launch(1); /* calls beside the start of the recording are another matter */
     for (long i = 0; i < number; i += 8) {
         for (int k = 0; k < 8; k++)
             if (pthread_create(&t[k], &attr, short_lived, NULL))
