@@ -239,13 +239,7 @@ help: ## this list
 
 FORCE:
 
-<<<<<<< HEAD
-.PHONY: all sim sim-timeline sim-ranks demo unit tests test gpu-test bench python-exits kills failures protocol \
-        fresh-check \
-=======
-.PHONY: all sim sim-timeline demo unit tests test gpu-test bench bench-renew python-exits kills failures fresh-check \
->>>>>>> w-cap
-        fuzz-build fuzz lint \
-        install clean help FORCE
+.PHONY: all sim sim-timeline sim-ranks demo unit tests test gpu-test bench bench-renew python-exits \
+        kills failures protocol fresh-check fuzz-build fuzz lint install clean help FORCE
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

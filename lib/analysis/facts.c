@@ -67,17 +67,18 @@ static void flaw(struct gwa_flaw *list, size_t *n, unsigned id, uint64_t amount,
 size_t gwa_flaws(const struct gwt_trace *trace, struct gwa_flaw list[GWA_FLAW_COUNT])
 {
     const struct gwt_coverage *c = gwt_coverage(trace);
+    uint64_t no_ring = gwt_counter(trace, GWT_C_NO_RING);
     size_t n = 0;
 #define COUNTED(id, number) flaw(list, &n, GWA_FLAW_##id, (number), (number) != 0)
 #define SEEN(id, present)   flaw(list, &n, GWA_FLAW_##id, 0, (present))
-    COUNTED(DROPPED, c->dropped);
+    COUNTED(DROPPED, c->dropped > no_ring ? c->dropped - no_ring : 0);
     COUNTED(MISSING, c->missing);
     COUNTED(BAD_FRAMES, c->bad_frames);
     SEEN(TORN, c->torn);
     SEEN(RING_MISSING, c->ring_missing);
     COUNTED(AGGREGATED, c->aggregated);
     COUNTED(STOPPED, gwt_counter(trace, GWT_C_WRITE_ERRNO));
-    COUNTED(NO_RING, gwt_counter(trace, GWT_C_NO_RING));
+    COUNTED(NO_RING, no_ring);
     COUNTED(DEFINITIONS, gwt_counter(trace, GWT_C_DEFINITIONS_LOST));
     COUNTED(HOLES, gwt_counter(trace, GWT_C_HOLES));
     COUNTED(UNDECODED, gwt_counter(trace, GWT_C_UNDECODED));

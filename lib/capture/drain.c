@@ -34,6 +34,8 @@ static struct {
     uint32_t thread; /* whose this slot was when last looked at */
     uint32_t rounds;
     uint64_t flushed_ns;
+    bool unwritten; /* writing failed: its events from `from` on are in no frame */
+    uint64_t from;
 } seen[GWT_THREAD_SLOTS];
 
 static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
@@ -85,6 +87,15 @@ static void drain_definitions(void)
     }
 }
 
+/* The ring still holds the latest of them, until another thread gets it. */
+static void not_written(unsigned slot, uint64_t from, int error)
+{
+    say_once(error);
+    if (!seen[slot].unwritten)
+        seen[slot].from = from;
+    seen[slot].unwritten = true;
+}
+
 static void drain_slot(struct gwt_slot *s)
 {
     const struct gwt_record *ring = gw_ring_records(s);
@@ -97,7 +108,7 @@ static void drain_slot(struct gwt_slot *s)
             records[i] = ring[(tail + i) & mask];
         int r = gwt_write_events(writer, s->thread, tail, records, part);
         if (r < 0)
-            say_once(-r);
+            not_written(gw_ring_index(s), tail, -r);
         tail += part;
         n -= part;
         /* Partner: the producer's acquire load in has_room(). Only now may it overwrite. */
@@ -143,6 +154,7 @@ static bool round_of(bool all)
         if (seen[i].thread != s->thread) {
             seen[i].thread = s->thread;
             seen[i].rounds = 0;
+            seen[i].unwritten = false;
             seen[i].flushed_ns = now;
         }
         uint64_t n = gw_load_acquire(&s->head) - s->tail;
@@ -160,8 +172,11 @@ static bool round_of(bool all)
             drain_slot(s);
             wrote = true;
         }
-        if (state == GWT_SLOT_CLOSED)
+        if (state == GWT_SLOT_CLOSED) {
+            if (seen[i].unwritten)
+                gw_count(GWT_C_DROPPED, s->tail - seen[i].from);
             gw_ring_slot_release(s);
+        }
     }
     return wrote;
 }

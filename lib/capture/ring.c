@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -45,6 +46,11 @@ static struct {
 static int reserve(int fd, uint64_t offset, uint64_t size)
 {
     static const char zeros[65536];
+    struct rlimit limit;
+    /* Beyond it a SIGXFSZ would come, which ends the program. */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        offset + size > limit.rlim_cur)
+        return -EFBIG;
     for (int i = 0; i < 8; i++) /* a signal of the program's may interrupt it */
         if (fallocate(fd, 0, (off_t)offset, (off_t)size) == 0)
             return 0;

@@ -12,5 +12,11 @@ $(crash)/count: $(B)/obj/tests/crash/count.o $(B)/libgpuwait-trace.a
 	@mkdir -p $(@D)
 	$(CC) $(SAN) $(CFLAGS) $(LDFLAGS) $^ -lzstd -o $@
 
+$(crash)/processes: tests/crash/processes.c $(noop)/libcuda.so.1 $(noop)/libcudart.so.13 $(B)/flags
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(CC) $(crash_flags) -MF $@.d -MT $@ $< -L$(noop) -Wl,--no-as-needed -l:libcuda.so.1 \
+	    -l:libcudart.so.13 $(LDFLAGS) '-Wl,-rpath,$$ORIGIN/../noop' -pthread -o $@
+
 .PHONY: crash
-crash: $(crash)/libfail.so $(crash)/count noop
+crash: $(crash)/libfail.so $(crash)/count $(crash)/processes noop

@@ -47,6 +47,7 @@
     CALL(char *, getcwd, (char *p, size_t n), (p, n), NULL, ENOENT)                                \
     CALL(int, gethostname, (char *p, size_t n), (p, n), -1, EFAULT)                                \
     CALL(ssize_t, getrandom, (void *p, size_t n, unsigned f), (p, n, f), -1, ENOSYS)               \
+    CALL(int, getrlimit, (__rlimit_resource_t w, struct rlimit * r), (w, r), -1, EINVAL)           \
     CALL(int, getrusage, (int w, struct rusage *r), (w, r), -1, EINVAL)                            \
     CALL(int, madvise, (void *p, size_t n, int a), (p, n, a), -1, EINVAL)                          \
     CALL(void *, malloc, (size_t n), (n), NULL, ENOMEM)                                            \

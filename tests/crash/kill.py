@@ -108,7 +108,7 @@ def one(opts, rng, folder, totals):
     deadline = time.time() + 20
     while time.time() < deadline and sum(map(os.path.getsize, glob.glob(trace + "/*.gwt"))) == 0:
         time.sleep(0.001)
-    time.sleep(rng.random() * opts.longest)
+    time.sleep(rng.random() * opts.longest + (1 if opts.drain == "late" else 0))
     end(children[0], opts.signal, files[0])
     for child in children:
         child.wait()

@@ -10,7 +10,7 @@ $(noop)/libcuda.so.1: tests/bench/noop/libcuda.c $(wildcard lib/capture/*.def) $
 $(noop)/libcudart.so.13: tests/bench/noop/libcudart.c tests/bench/noop/libcudart.map $(B)/flags
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(filter-out $(SAN),$(noop_flags)) -MF $@.d -fPIC -shared -Wl,-soname,libcudart.so.13 \
+	$(Q)$(CC) $(filter-out $(SAN),$(noop_flags)) -MF $@.d -fPIC -fexceptions -shared -Wl,-soname,libcudart.so.13 \
 	    -Wl,--version-script=tests/bench/noop/libcudart.map $< -o $@ -ldl
 
 $(noop)/libc10.so: tests/bench/noop/libc10.c $(B)/flags

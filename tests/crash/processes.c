@@ -1,0 +1,380 @@
+/* Processes and threads that come and go in every way, each launching kernels and saying how many:
+ * "made PID N" on standard output, one line a process that launched.
+ *
+ *     processes WAY [NUMBER]
+ */
+#include "capture/cuda_abi.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);
+cudaError_t cudaStreamSynchronize(cudaStream_t);
+pid_t _Fork(void);
+
+extern char **environ;
+static const char *self;
+static atomic_ulong made;
+static long number = 1;
+
+static void launch(unsigned n)
+{
+    dim3 one = {1, 1, 1};
+    for (unsigned i = 0; i < n; i++) {
+        cudaLaunchKernel((const void *)(uintptr_t)(0x1000 + i % 64 * 16), one, one, NULL, 0, NULL);
+        made++;
+    }
+}
+
+static void say(void)
+{
+    char line[64];
+    int n = snprintf(line, sizeof line, "made %d %lu\n", (int)getpid(), (unsigned long)made);
+    if (write(STDOUT_FILENO, line, (size_t)n) != n)
+        _exit(98);
+}
+
+/* In a child. */
+static int child(unsigned launches, int status)
+{
+    made = 0;
+    launch(launches);
+    if (launches)
+        say();
+    return status;
+}
+
+static void wait_for(pid_t pid, int status)
+{
+    int got;
+    if (pid < 0 || waitpid(pid, &got, 0) != pid || !WIFEXITED(got) || WEXITSTATUS(got) != status) {
+        fprintf(stderr, "a child did not end with %d\n", status);
+        exit(97);
+    }
+}
+
+/* ---- ways of making a process --------------------------------------------------- */
+
+static pid_t raw_clone(unsigned long flags)
+{
+    return (pid_t)syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+static void by_fork(bool first, unsigned in_child)
+{
+    if (first)
+        launch(1000);
+    for (long i = 0; i < number; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            exit(child(in_child, 3));
+        wait_for(pid, 3);
+    }
+    launch(1000);
+}
+
+static void before(void)
+{
+    by_fork(false, 500);
+}
+static void after(void)
+{
+    by_fork(true, 500);
+}
+static void workers(void)
+{
+    by_fork(true, 0);
+}
+
+static void bare_fork(void)
+{
+    launch(1000);
+    pid_t pid = _Fork();
+    if (pid == 0)
+        _exit(child(500, 3));
+    wait_for(pid, 3);
+    launch(1000);
+}
+
+static void bare_clone(void)
+{
+    launch(1000);
+    pid_t pid = raw_clone(0);
+    if (pid == 0)
+        _exit(child(500, 3));
+    wait_for(pid, 3);
+    launch(1000);
+}
+
+/* Each child is process 1 of its own namespace, in one directory with the others. */
+static void namespace(void)
+{
+    launch(1000);
+    for (long i = 0; i < number; i++) {
+        pid_t pid = raw_clone(0x20000000 /* CLONE_NEWPID */);
+        if (pid < 0)
+            exit(77);
+        if (pid == 0)
+            exit(child(500, 3));
+        wait_for(pid, 3);
+    }
+}
+
+static void by_vfork(void)
+{
+    launch(1000);
+    pid_t pid = vfork();
+    if (pid == 0) {
+        execl(self, self, "plain", "500", (char *)NULL);
+        _exit(96);
+    }
+    wait_for(pid, 0);
+    launch(1000);
+}
+
+static void spawn(void)
+{
+    pid_t pid;
+    launch(1000);
+    if (posix_spawn(&pid, self, NULL, NULL, (char *[]){(char *)self, "plain", "500", NULL},
+                    environ))
+        exit(96);
+    wait_for(pid, 0);
+    launch(1000);
+}
+
+/* Two dumps of one process id: what it recorded before is there, though nothing closed it. */
+static void exec(void)
+{
+    launch(1000);
+    say();
+    execl(self, self, "plain", "500", (char *)NULL);
+    _exit(96);
+}
+
+static void together(void)
+{
+    pid_t pids[64];
+    for (long i = 0; i < number && i < 64; i++)
+        if ((pids[i] = fork()) == 0)
+            exit(child(2000, 3));
+    for (long i = 0; i < number && i < 64; i++)
+        wait_for(pids[i], 3);
+}
+
+static void daemon_of_it(void)
+{
+    launch(1000);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setsid();
+        if (fork() == 0)
+            exit(child(500, 0));
+        _exit(3);
+    }
+    wait_for(pid, 3);
+    usleep(300000);
+}
+
+static void plain(void)
+{
+    launch((unsigned)number);
+}
+
+/* ---- threads -------------------------------------------------------------------------- */
+
+static pthread_barrier_t barrier;
+
+static void *short_lived(void *p)
+{
+    (void)p;
+    launch(20);
+    return NULL;
+}
+
+/* One after another, eight at a time. */
+static void threads(void)
+{
+    pthread_t t[8];
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 65536);
+    launch(1); /* calls beside the start of the recording are another matter */
+    for (long i = 0; i < number; i += 8) {
+        for (int k = 0; k < 8; k++)
+            if (pthread_create(&t[k], &attr, short_lived, NULL))
+                exit(95);
+        for (int k = 0; k < 8; k++)
+            pthread_join(t[k], NULL);
+    }
+}
+
+static void *at_once(void *p)
+{
+    (void)p;
+    pthread_barrier_wait(&barrier);
+    launch(300);
+    return NULL;
+}
+
+static void crowd(void)
+{
+    pthread_t t[1024];
+    if (number > 1024)
+        exit(2);
+    launch(1); /* calls beside the start of the recording are another matter */
+    pthread_barrier_init(&barrier, NULL, (unsigned)number);
+    for (long i = 0; i < number; i++)
+        if (pthread_create(&t[i], NULL, at_once, NULL))
+            exit(95);
+    for (long i = 0; i < number; i++)
+        pthread_join(t[i], NULL);
+}
+
+static atomic_int inside;
+
+static void *waits(void *p)
+{
+    launch(100);
+    inside++;
+    cudaStreamSynchronize(p); /* never returns */
+    return NULL;
+}
+
+/* The real function never returns: the thread is unwound from inside it, through the wrapper. */
+static void cancelled(void)
+{
+    for (long i = 0; i < number; i++) {
+        pthread_t t;
+        void *result;
+        inside = 0;
+        if (pthread_create(&t, NULL, waits, (void *)(uintptr_t)(i % 2 ? 0x77 : 0x78)))
+            exit(95);
+        while (!inside)
+            usleep(100);
+        usleep(1000);
+        if (i % 2)
+            pthread_cancel(t);
+        pthread_join(t, &result);
+        if (result != (i % 2 ? PTHREAD_CANCELED : (void *)0x78))
+            exit(94);
+        launch(100);
+    }
+}
+
+static void *launches_on(void *p)
+{
+    (void)p;
+    for (;;)
+        launch(10);
+    return NULL;
+}
+
+/* exit() while other threads are inside calls: they are not waited for. */
+static void exit_beside(void)
+{
+    pthread_t t;
+    for (int i = 0; i < 4; i++)
+        pthread_create(&t, NULL, launches_on, NULL);
+    usleep(50000);
+    exit(0);
+}
+
+/* ---- what the process is short of ---------------------------------------------------------- */
+
+static void limit(int what, rlim_t n)
+{
+    struct rlimit r = {n, n};
+    if (setrlimit(what, &r))
+        exit(93);
+}
+
+static void few_files(void)
+{
+    limit(RLIMIT_NOFILE, (rlim_t)number);
+    launch(1000);
+}
+
+static void small_files(void) /* SIGXFSZ ends who writes beyond */
+{
+    limit(RLIMIT_FSIZE, (rlim_t)number);
+    launch(400000);
+}
+
+static void little_memory(void) /* so many MiB above what it has */
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%lu", &pages) != 1)
+        exit(92);
+    fclose(f);
+    limit(RLIMIT_AS, pages * 4096 + ((rlim_t)number << 20));
+    launch(1000);
+    threads();
+}
+
+/* Programs do that between fork() and exec(), and some at any time. */
+static void closes_all(void)
+{
+    launch(1000);
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+    int own = open("/dev/null", O_RDONLY);
+    launch(200000);
+    if (own != 3 || fcntl(own, F_GETFD) < 0)
+        exit(91);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+    bool silent; /* says how many itself, or cannot */
+} ways[] = {{"plain", plain, false},
+            {"before", before, false},
+            {"after", after, false},
+            {"workers", workers, false},
+            {"_Fork", bare_fork, false},
+            {"clone", bare_clone, false},
+            {"namespace", namespace, false},
+            {"vfork", by_vfork, false},
+            {"spawn", spawn, false},
+            {"exec", exec, true},
+            {"together", together, true},
+            {"daemon", daemon_of_it, false},
+            {"threads", threads, false},
+            {"crowd", crowd, false},
+            {"cancelled", cancelled, false},
+            {"exit-beside", exit_beside, true},
+            {"few-files", few_files, false},
+            {"small-files", small_files, false},
+            {"little-memory", little_memory, false},
+            {"closes-all", closes_all, false}};
+
+int main(int argc, char **argv)
+{
+    self = argv[0];
+    if (argc > 2)
+        number = atol(argv[2]);
+    for (size_t i = 0; argc > 1 && i < sizeof ways / sizeof ways[0]; i++) {
+        if (strcmp(argv[1], ways[i].name) != 0)
+            continue;
+        ways[i].run();
+        if (!ways[i].silent)
+            say();
+        return 0;
+    }
+    return 2;
+}
