@@ -35,6 +35,7 @@ static uint64_t tick(void)
     return now += 10;
 }
 uint64_t (*gw_clock_test)(void) = tick;
+uint64_t (*gw_cpu_test)(int tid);
 void gw_clock_triple(struct gwt_triple *out)
 {
     *out = (struct gwt_triple){0};
