@@ -9,6 +9,8 @@
 #define LATE_MOST JOB_LOOKS
 /* Copies this much slower than the middle rank's are so for their link. */
 #define SLOW_LINK 0.8
+/* A class that is so much of the time by which a host was late, the rest being unknown. */
+#define TELLING 0.2
 
 #define X(id, key, text) [GWA_LATE_##id] = text,
 const char *gwa_late_cause_text(unsigned cause)
@@ -303,13 +305,18 @@ static void use_looks(const struct gwa_job *job, struct gwa_job_late *l)
         if (!(more > 0))
             continue;
         all += more;
-        if (more > most) {
+        if (more > most && c != GWA_IDLE_UNKNOWN) {
             most = more;
             l->class = (uint8_t)c;
         }
     }
-    if (!(most > 0))
+    if (!(all > 0))
         return;
+    /* Of what recurs, some occurrences tell what all are. */
+    if (most < TELLING * all) {
+        most = own->idle_ms[GWA_IDLE_UNKNOWN] - other->idle_ms[GWA_IDLE_UNKNOWN];
+        l->class = GWA_IDLE_UNKNOWN;
+    }
     l->looked = true;
     l->class_pct = 100 * most / all;
     l->python = own->site[l->class].python;
