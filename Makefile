@@ -180,6 +180,10 @@ failures: all sim crash ## each system call of the library's fails, the first on
 	set -e; export B='$(abspath $(B))' FAILURES=all; for p in threads demo_qlora victim; do \
 	    echo "failures in $$p"; PROGRAM=$$p python3 tests/crash/20-failures.py | grep -v '^ok'; done
 
+SOAK_SECONDS ?= 3600
+soak: all sim crash ## a busy job for SOAK_SECONDS (3600): nothing grows, nothing is lost
+	B='$(abspath $(B))' SOAK_SECONDS=$(SOAK_SECONDS) python3 tests/crash/soak.py
+
 protocol: unit ## every order of accesses to ring and dump, with more events than `make test`
 	PROTOCOL=full $(B)/tests/unit/test_protocol
 
