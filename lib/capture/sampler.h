@@ -35,6 +35,7 @@ struct gw_pair {
     uint32_t arg;
     uint64_t value;
     uint32_t spacer_ns;
+    const void *func; /* of a kernel, else NULL */
 };
 
 /* What a context needs for it. One context: programs that train have one per device, and the
@@ -60,9 +61,12 @@ struct gw_seen {
     uint32_t taken;    /* samples begun */
     uint32_t launches; /* of a graph, as candidates saw them: its first is never timed */
     uint16_t stream;   /* of its newest launch ... */
-    uint64_t given;    /* ... and when that was */
+    uint64_t given;    /* ... when that was ... */
+    uint64_t until;    /* ... and when it will have ended, as far as predicted */
 };
 struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value);
+/* All shapes of one function; of functions that share a place, together. */
+struct gw_seen *gw_seen_of_function(const void *func);
 
 /* pre:  driver level, before the real call. post: index of a pair, or -1: not this one. */
 int gw_sample_begin(struct gw_frame *f);
