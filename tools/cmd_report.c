@@ -185,11 +185,12 @@ static int report(struct report *r, const char *path, const char *process)
     int code = load_list(path, &sources, &count);
     if (code)
         return code;
+    size_t ranks = load_ranks(path, sources, count);
     bool any = number < 0;
-    for (size_t i = 0; i < count && !any; i++)
-        any = load_chosen(sources, count, i, number);
-    if (any && load_is_job(sources, count))
-        code = report_job(r, sources, count, number);
+    for (size_t i = 0; i < ranks && !any; i++)
+        any = load_chosen(sources, ranks, i, number);
+    if (any && load_is_job(sources, ranks))
+        code = report_job(r, sources, ranks, number);
     else if (r->summaries) {
         say("report: --summaries is for a job of several ranks, which %s is not", path);
         code = TOOL_USAGE;

@@ -50,6 +50,7 @@ static void look_at(struct load_source *s)
     s->rank = who.rank;
     s->identity = identity_of(trace);
     s->events = gwt_coverage(trace)->events;
+    s->started_ns = gwt_header(trace)->start.realtime_ns;
     gwt_close(trace);
 }
 

@@ -24,6 +24,7 @@ struct load_source {
     int error;         /* of opening it: said already */
     uint64_t identity; /* of a communicator that it has; 0: none */
     uint64_t events;
+    uint64_t started_ns; /* wall clock */
 };
 /* As load_traces(), but only lists them. post: exit code; fine: *list, to be freed by
  * load_list_free(), of those that `process` means. */

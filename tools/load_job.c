@@ -19,6 +19,57 @@ bool load_is_job(const struct load_source *list, size_t count)
     return ranks > 1;
 }
 
+static bool same_rank(const struct load_source *a, const struct load_source *b)
+{
+    return a->rank >= 0 && a->rank == b->rank && !a->error && !b->error;
+}
+
+/* A rank that has two communicators of its own was started twice. */
+static bool several_runs(const struct load_source *list, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (same_rank(&list[i - 1], &list[i]) && list[i - 1].identity && list[i].identity &&
+            list[i - 1].identity != list[i].identity)
+            return true;
+    return false;
+}
+
+static bool helps(const struct load_source *list, size_t count, size_t index)
+{
+    for (size_t i = 0; i < count && !list[index].identity; i++)
+        if (i != index && list[i].identity && same_rank(&list[i], &list[index]))
+            return true;
+    return false;
+}
+
+size_t load_ranks(const char *path, struct load_source *list, size_t count)
+{
+    bool *out = xalloc(count + 1);
+    struct load_source *others = xalloc((count + 1) * sizeof(*others));
+    uint64_t newest = 0, run = 0;
+    size_t kept = 0, left = 0;
+    bool several = several_runs(list, count);
+    for (size_t i = 0; i < count; i++)
+        if (list[i].identity && list[i].started_ns >= newest) {
+            newest = list[i].started_ns;
+            run = list[i].identity;
+        }
+    for (size_t i = 0; i < count; i++)
+        out[i] = (several && list[i].identity != run) || helps(list, count, i);
+    for (size_t i = 0; i < count; i++)
+        if (out[i])
+            others[left++] = list[i];
+        else
+            list[kept++] = list[i];
+    for (size_t i = 0; i < left; i++)
+        list[kept + i] = others[i];
+    if (several)
+        say("%s holds several runs: the report is on the newest one", path);
+    free(others);
+    free(out);
+    return kept;
+}
+
 /* ---- one rank after another, on a few threads ----------------------------------------- */
 
 typedef int (*on_rank)(struct load_job *l, size_t index, struct gwt_trace *trace,

@@ -27,6 +27,9 @@ struct load_job {
 /* Several ranks of one program: with ranks in their environment, or with a communicator that two
  * of them share. */
 bool load_is_job(const struct load_source *list, size_t count);
+/* Puts the ranks of one job first, in their order: of several runs the newest, which is said, and
+ * without helpers that share a rank's environment. post: how many. */
+size_t load_ranks(const char *path, struct load_source *list, size_t count);
 
 /* post: exit code, with everything said that went wrong; fine: *out, which lives until
  * load_job_free() and says something of the job if all were analysed. */

@@ -156,12 +156,14 @@ int gwa_job_join(struct gwa_job *job)
 const char *gwa_job_why_not(const struct gwa_job *job, bool *told)
 {
     size_t known = 0, aligned = 0, rows = 0, vague = 0, met = 0, missing = 0;
+    size_t mixed = 0, gaps = 0;
     bool sampled = true;
     for (size_t i = 0; i < job->count; i++) {
         const struct job_rows *r = &job->ranks[i].rows;
         known += job->ranks[i].known;
         rows += r->count;
         sampled &= !r->count || r->sampled;
+        gaps += r->gaps;
         vague += (double)r->guessed > GUESSED_MOST * (double)r->kernels;
     }
     for (size_t i = 0; i < job->hosts_count; i++)
@@ -170,13 +172,16 @@ const char *gwa_job_why_not(const struct gwa_job *job, bool *told)
         met += job->collectives[i].count > 1;
     for (size_t i = 0; i < job->comms_count; i++)
         missing += job->comms[i].ranks > (int)job->comms[i].members;
-    *told = sampled && !vague;
+    for (size_t i = 0; i < job->comms_count; i++)
+        mixed += job->comms[i].mixed && !job->comms[i].pair;
+    *told = sampled && !vague && !gaps;
     return known < 2                    ? "there is only one rank"
            : !rows                      ? "no kernel of NCCL ran"
            : !met                       ? "no collective has a partner in another recording"
            : aligned < job->hosts_count ? "no collectives align the clocks of all hosts"
            : !sampled                   ? "some ranks were not timed on the device"
            : vague                      ? "too many kernels were never timed"
+           : gaps || mixed              ? "events of some ranks are missing"
            : missing                    ? "some of its ranks were not recorded"
                                         : NULL;
 }

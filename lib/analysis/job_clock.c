@@ -191,7 +191,7 @@ static size_t show(const struct gwa_job *job, struct showing *list)
 static void find_usable(struct gwa_job *job)
 {
     for (size_t i = 0; i < job->comms_count; i++)
-        job->comms[i].usable = true;
+        job->comms[i].usable = !job->comms[i].mixed;
     for (size_t i = 0; i < job->count; i++)
         for (size_t c = 0; c < job->ranks[i].rows.comms_count; c++) {
             uint32_t shared = job->ranks[i].rows.comms[c].shared;

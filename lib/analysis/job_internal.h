@@ -83,7 +83,8 @@ struct job_comm {      /* of one process */
 struct job_rows {
     struct job_row *list;
     size_t count, room, most;
-    bool cut; /* there were more */
+    bool cut;  /* there were more */
+    bool gaps; /* events are missing, so that its calls are not numbered as the others' */
     struct job_seen *seen;
     size_t seen_count, seen_room;
     struct job_comm *comms;
@@ -185,7 +186,9 @@ struct job_shared { /* a communicator */
     int ranks;        /* as its creation said; -1: not known */
     uint32_t host;    /* of its first member */
     bool hosts;       /* it has members on others */
-    bool usable;      /* its members' clocks can be compared */
+    bool usable;      /* its members' clocks can be compared, and their calls match */
+    bool pair;        /* of two ranks, for messages */
+    bool mixed;       /* one number, several operations: calls are missing somewhere */
 };
 
 struct job_findings {

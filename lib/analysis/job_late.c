@@ -299,6 +299,6 @@ int gwa_job_look_windows(const struct gwa_job *job, const struct job_look *look,
             used += window_of(job, p, &(*out)[used]);
         }
     }
-    *count = unite(*out, used);
+    *count = used ? unite(*out, used) : 0;
     return 0;
 }

@@ -47,6 +47,7 @@ static int share(struct gwa_job *job, struct table *t, struct job_comm *c, uint3
     if (!s->members++)
         s->host = host;
     s->hosts |= s->host != host;
+    s->pair |= c->peer >= 0;
     return 0;
 }
 
@@ -108,9 +109,8 @@ static int number_rows(struct gwa_job *job, struct table *t)
             struct job_collective *c = collective_of(job, t, row, comm, &room);
             if (!c)
                 return -ENOMEM;
+            job->comms[comm].mixed |= c->op != row->op || row->bytes != c->bytes;
             c->count++;
-            if (row->bytes > c->bytes)
-                c->bytes = row->bytes;
             row->number = (uint32_t)(c - job->collectives);
         }
     }

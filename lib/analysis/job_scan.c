@@ -425,6 +425,8 @@ int gwa_job_rows(struct gwt_trace *trace, const struct gwa_options *options, siz
     if (!rc) {
         out->sampled = gwa_durations_samples(s.durations);
         rc = follow(&s, &ticks);
+        const struct gwt_coverage *c = gwt_coverage(trace);
+        out->gaps = c->dropped || c->missing || c->aggregated;
     }
     release(&s);
     if (rc)

@@ -288,6 +288,29 @@ check("one is missing: said", not j["job"]["comparable"] and "not recorded" in j
 check("one is missing: nobody is called late", late(j) == [], late(j))
 check("one is missing: three rows", [r["rank"] for r in j["job"]["ranks"]] == [0, 1, 3])
 
+# ---- calls of one are missing: the numbers of the others are no partners' ----
+ranks = [Rank(i, 2) for i in range(2)]
+ranks[1].come(name="ncclBroadcast")
+train(ranks, 40, sleeper=1, sleep_us=3000)
+j = report(ranks)
+check("calls do not match: said", not j["job"]["comparable"] and "missing" in j["job"]["why_not"], j["job"]["why_not"])
+check("calls do not match: nobody is called late", late(j) == [], late(j))
+
+# ---- two runs in one folder, and a helper that has a rank's environment ----
+ranks = [Rank(i, 2) for i in range(2)]
+train(ranks, 40, sleeper=0, sleep_us=3000)
+old = [Rank(i, 2, identity=66) for i in range(2)]
+train(old, 40)
+for r in old:
+    r.d.pid += 50
+    r.d.started = START - 10**12
+helper = Rank(1, 2, identity=0)
+helper.d.pid = 999
+helper.launch(FORWARD)
+j = report(ranks + old + [helper])
+check("two runs: the newest", sorted(p["pid"] for p in j["processes"]) == [100, 101], [p["pid"] for p in j["processes"]])
+check("two runs: who", late(j) == [(0, "host")], late(j))
+
 # ---- not timed ----
 ranks = [Rank(i, 2, samples=False) for i in range(2)]
 train(ranks, 40, sleeper=1, sleep_us=3000)

@@ -48,6 +48,7 @@ class Dump:
     def __init__(self, pid=42, ring="", boot=bytes(16), process_start=0, version=(1, 0), **facts):
         self.pid, self.ring, self.boot, self.version = pid, ring, boot, version
         self.process_start = process_start
+        self.started = START  # by the wall clock
         self.log = b""
         self.ids = {}
         self.events = {}
@@ -155,7 +156,7 @@ class Dump:
     def bytes(self, end=True):
         now = START + int(self.seconds * 1e9)
         out = struct.pack("<8sHHIQIIQ3Q16s256s", b"GPUWAIT\0", *self.version, 512, 0, self.pid, 2,
-                          self.process_start, START, START, START, self.boot, self.ring.encode())
+                          self.process_start, START, START, self.started, self.boot, self.ring.encode())
         out += bytes(512 - len(out))
         out += self.frame(1, self.log)
         for thread, records in self.events.items():
