@@ -33,7 +33,7 @@ static struct {
     uint64_t until;       /* predicted end of the work given so far */
     uint64_t awaited;     /* when the program last waited for all of it */
     uint64_t user_timing; /* when the program last recorded a timing event here */
-    uint32_t never;
+    uint32_t collectives; /* some were given to it */
 } streams[UINT16_MAX + 1];
 static uint64_t all_until; /* the latest of them */
 static uint64_t all_awaited;
@@ -150,9 +150,9 @@ void gw_stream_timed_by_user(uint16_t stream, uint64_t now)
     gw_store_relaxed(&streams[stream].user_timing, now);
 }
 
-void gw_stream_never(uint16_t stream)
+void gw_stream_carries_collectives(uint16_t stream)
 {
-    gw_store_relaxed(&streams[stream].never, 1);
+    gw_store_relaxed(&streams[stream].collectives, 1);
 }
 
 /* ---- timing events of the program's own ------------------------------------------------ */
@@ -558,7 +558,10 @@ int gw_sample_begin(struct gw_frame *f)
     const struct gw_seen *function =
         class == GWT_SAMPLE_KERNEL ? gw_seen_of_function(f->shape.func) : NULL;
     bool first = s && class == GWT_SAMPLE_GRAPH && s->launches++ == 0;
-    if (s && !first && stream && !streams[stream].never &&
+    /* A collective without async_op runs on the stream that computes: its kernels are not timed,
+     * the others there are, or a job that reduces its loss would not be timed at all. */
+    bool beside = !streams[stream].collectives || class == GWT_SAMPLE_KERNEL;
+    if (s && !first && stream && beside &&
         !(class == GWT_SAMPLE_KERNEL && gw_signature_is_comm(arg)) && worth(t, s, function) &&
         gw_cas(&sampling, &zero, 1)) {
         gw_add_seq(&in_flight, 1);

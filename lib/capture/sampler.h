@@ -77,7 +77,7 @@ void gw_sample_end(int index, int status);
 void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1);
 void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1);
 void gw_stream_timed_by_user(uint16_t stream, uint64_t now);
-void gw_stream_never(uint16_t stream);
+void gw_stream_carries_collectives(uint16_t stream);
 void gw_event_created(const void *event, unsigned flags);
 void gw_event_read(const void *event);
 /* It is being recorded: does the program measure by it, or may it? */
