@@ -139,21 +139,22 @@ void gwa_durations_fit_copies(struct gwa_durations *d)
     }
 }
 
+/* Copies of few bytes last so long. */
+#define LEAST_NS 1300
 static struct gwa_duration one_copy(const struct gwa_durations *d, unsigned class, double bytes)
 {
     const struct point *p = d->curves[class];
     size_t n = d->points[class], i = 0;
     if (!n) {
-        double ns = 1300 + bytes / d->rate[class];
+        double ns = LEAST_NS + bytes / d->rate[class];
         return (struct gwa_duration){.ns = ns, .error = RATE_DOUBT * ns, .spread = 0.3 * ns};
     }
     while (i < n && p[i].bytes <= bytes)
         i++;
     double ns;
     if (!i) {
-        ns = p[0].ns - (p[0].bytes - bytes) / d->rate[class];
-        if (ns < p[0].ns / 2)
-            ns = p[0].ns / 2;
+        double least = fmin(LEAST_NS, p[0].ns); /* of few bytes; the rest is in proportion */
+        ns = least + (p[0].ns - least) * bytes / p[0].bytes;
     } else if (i == n) {
         i = n - 1;
         /* what was measured at 1 MiB and above holds for more bytes too */

@@ -298,7 +298,7 @@ static bool worth(struct gw_thread *t, struct gw_seen *s, const struct gw_seen *
         return true;
     }
     if (s->n < 2)
-        return random_word(t) % 32 == 0; /* on their way, or void so far */
+        return random_word(t) % 8 == 0; /* on their way, or void so far */
     if (gw_load_relaxed(&wanted)) {
         gw_sub_relaxed(&wanted, 1);
         if (random_word(t) % 32)
