@@ -89,9 +89,10 @@ struct job_rows {
     size_t seen_count, seen_room;
     struct job_comm *comms;
     size_t comms_count, comms_room;
-    uint64_t sampled;          /* 0: nothing was timed, so that no row says anything */
-    uint64_t kernels, guessed; /* of others than NCCL; whose function was never timed */
-    int64_t first, last;       /* first launch, return of the last event */
+    uint64_t sampled;              /* 0: nothing was timed, so that no row says anything */
+    uint64_t kernels, guessed;     /* of others than NCCL; whose function was never timed */
+    double copy_ns, timed_copy_ns; /* of copies; of those whose kind was timed */
+    int64_t first, last;           /* first launch, return of the last event */
 };
 
 /* job_calls.c */

@@ -13,10 +13,11 @@
 
 /* To stand out: so much of wall time, and of all waiting so many times a fair share (of few
  * ranks, most of it). */
-#define MATERIAL_PCT 1.0
-#define FAIR_SHARES  3.0
-#define MOST_OF_IT   0.75
-#define WINDOWS      20000u /* that are looked at, at most */
+#define MATERIAL_PCT  1.0
+#define FAIR_SHARES   3.0
+#define MOST_OF_IT    0.75
+#define GUESSED_LEAST 0.02   /* of its kernels never timed, their time tells nothing of a rank */
+#define WINDOWS       20000u /* that are looked at, at most */
 
 /* What a rank did on its way to a collective. */
 struct way {
@@ -142,6 +143,15 @@ static void charge(struct job_rank *r, struct scratch *o, const struct way *late
         own = between(0, late->ns - median(o->ns, o->count), waited);
         double compute = between(0, late->compute - median(o->compute, o->count), own);
         double copies = between(0, late->copies - median(o->copies, o->count), own - compute);
+        /* Nobody is late by what was only guessed. */
+        if ((double)r->rows.guessed > GUESSED_LEAST * (double)r->rows.kernels) {
+            own -= compute;
+            compute = 0;
+        }
+        if (r->rows.timed_copy_ns < r->rows.copy_ns / 2) {
+            own -= copies;
+            copies = 0;
+        }
         bool more = late->kernels > 1.02 * median(o->kernels, o->count) + 1;
         of[more ? GWA_LATE_WORK : GWA_LATE_GPU] = compute;
         of[GWA_LATE_COPIES] = copies;

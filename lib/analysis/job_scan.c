@@ -288,6 +288,8 @@ static int copy(struct scan *s, const struct gwt_event *e, struct stream *stream
     if (blocks && d.ns > (double)(e->t1_ns - e->t0_ns))
         d.ns = (double)(e->t1_ns - e->t0_ns);
     s->copies += d.ns;
+    s->rows->copy_ns += d.ns;
+    s->rows->timed_copy_ns += d.own || blocks ? d.ns : 0;
     if (!blocks) {
         occupy(s, stream, ready(s, stream, e), d.ns);
         return 0;

@@ -230,6 +230,46 @@ static void transfers_are_learnt_along_the_way(void **state)
     gwa_job_free(job);
 }
 
+/* ---- who is late ------------------------------------------------------------------------------
+ */
+
+/* Rank 1 copies for 1 ms longer before each collective. */
+static double caused_by_copies(bool timed, double *by_copies)
+{
+    struct gwa_job *job = job_of(2, 1);
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t before = row(job, i, 0, MS, 0, 0, 0);
+        for (uint32_t k = 1; k <= STEPS; k++) {
+            before = row(job, i, k, NEVER, before, i ? 3 * MS : 2 * MS, 0);
+            job->ranks[i].rows.list[k].copies = k * (i ? 15000 : 5000); /* of 100 ns */
+            job->ranks[i].rows.list[k].compute = k * 10000;
+            job->ranks[i].rows.list[k].kernels = k * 10;
+        }
+        row(job, i, STEPS + 1, NEVER, before, MS, 0);
+        job->ranks[i].rows.kernels = 10 * STEPS;
+        job->ranks[i].rows.copy_ns = 1;
+        job->ranks[i].rows.timed_copy_ns = timed;
+    }
+    run(job);
+    assert_int_equal(gwa_job_blame(job), 0);
+    assert_true(job->ranks[0].caused < 1);
+    double caused = job->ranks[1].caused;
+    *by_copies = job->ranks[1].by_cause[GWA_LATE_COPIES];
+    gwa_job_free(job);
+    return caused;
+}
+
+static void nobody_is_late_by_a_guess(void **state)
+{
+    double copies;
+    (void)state;
+    double caused = caused_by_copies(true, &copies);
+    assert_true(fabs(caused - STEPS * MS) < 1000);
+    assert_true(fabs(copies - STEPS * MS) < 1000);
+    caused = caused_by_copies(false, &copies); /* how long they took was never measured */
+    assert_true(caused < 1000 && copies < 1000);
+}
+
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
 static void see_ends(struct gwa_job *job, uint32_t count, double drift)
@@ -296,6 +336,7 @@ int main(void)
         cmocka_unit_test(the_last_decides),
         cmocka_unit_test(what_is_missing_ends_nothing),
         cmocka_unit_test(transfers_are_learnt_along_the_way),
+        cmocka_unit_test(nobody_is_late_by_a_guess),
         cmocka_unit_test(hosts_are_aligned_by_common_ends),
         cmocka_unit_test(few_ends_align_nothing),
         cmocka_unit_test(names_and_links),
