@@ -61,9 +61,13 @@ pic_cflags := $(filter-out $(SAN),$(CFLAGS_))
 pic_flags  := -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \
               -fasynchronous-unwind-tables -fno-lto
 
-# Wrappers: a jump to another function would copy the arguments onto themselves, and structures
-# stored in vectors are slow to read in parts.
-$(B)/pic/lib/capture/wrap_%.o: pic_flags += -fno-optimize-sibling-calls -fno-tree-slp-vectorize
+# Wrappers: a jump to another function would copy the arguments onto themselves, structures
+# stored in vectors are slow to read in parts, and arguments fetched ahead of where they are
+# needed take registers that then have to be saved.
+wrap_flags := -fno-optimize-sibling-calls -fno-tree-slp-vectorize \
+    $(foreach f,-fno-gcse -fno-code-hoisting -fno-tree-pre,$(shell \
+        $(CC) -Werror $f -x c -c /dev/null -o /dev/null 2>/dev/null && echo ' $f'))
+$(B)/pic/lib/capture/wrap_%.o: pic_flags += $(wrap_flags)
 
 $(B)/pic/%.o: %.c $(B)/flags
 	$(call say,CC,$@)
@@ -179,6 +183,10 @@ kills: all crash ## KILLS (1000) ends by SIGKILL and a fifth as many by SIGSEGV;
 failures: all sim crash ## each system call of the library's fails, the first ones, the last, all
 	set -e; export B='$(abspath $(B))' FAILURES=all; for p in threads demo_qlora victim; do \
 	    echo "failures in $$p"; PROGRAM=$$p python3 tests/crash/20-failures.py | grep -v '^ok'; done
+
+SOAK_SECONDS ?= 3600
+soak: all sim crash ## a busy job for SOAK_SECONDS (3600): nothing grows, nothing is lost
+	B='$(abspath $(B))' SOAK_SECONDS=$(SOAK_SECONDS) python3 tests/crash/soak.py
 
 protocol: unit ## every order of accesses to ring and dump, with more events than `make test`
 	PROTOCOL=full $(B)/tests/unit/test_protocol

@@ -55,7 +55,7 @@ trap 'exit 130' INT TERM
 
 list() {
     for t in tests/unit/test_*.c tests/unit/*.sh tests/unit/test_*.py \
-        tests/sim/test_*.sh tests/sim/[0-9]*.sh tests/crash/[0-9]*.sh tests/crash/test_*.sh \
+        tests/sim/test_*.sh tests/sim/[0-9]*.sh tests/crash/[0-9]*.sh tests/crash/[0-9]*.py \
         tests/e2e/[0-9]*.sh tests/e2e/[0-9]*.py tests/gpu/test_*.py; do
         [ -f "$t" ] || continue
         case $t in *"${1-}"*) echo "$t" ;; esac

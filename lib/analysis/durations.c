@@ -306,6 +306,11 @@ static int copy_sample(struct gwa_durations *d, unsigned class, const struct gwt
     struct bucket *b = &d->copies[class][gwa_durations_bucket(e->value)];
     stat_add(&b->pairs, e->raw);
     b->bytes += ((double)e->value - b->bytes) / (double)b->pairs.n;
+    uint64_t n = b->pairs.n, i = n <= KEPT ? n - 1 : (mix(0xa4093822299f31d0u, n) >> 20) % n;
+    if (i < KEPT) {
+        b->kept[i].pair = e->raw;
+        b->kept[i].bytes = (float)e->value;
+    }
     return add_to_group(&d->groups, gwa_durations_size_key(class, e->value), 0, class, 0, e->raw,
                         false);
 }

@@ -3,6 +3,7 @@
 #include "grow.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define RATE_DOUBT 0.15 /* of a rate that nothing measured */
 
@@ -42,9 +43,54 @@ static const struct {
     [GWT_SAMPLE_D2H] = {1550, 2600},
 };
 
+static int by_ns(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool has_engine(unsigned class)
+{
+    return class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H;
+}
+
+/* For its engine: it would last so long, not as long as others. */
+static bool has_waited(unsigned class, double ns, double usual)
+{
+    return has_engine(class) && ns > 1.3 * usual + 2000;
+}
+
+/* adds: what about a pair adds. Copies of many bytes last as long as these say. */
+#define MANY_BYTES 65536
+static void settle_bucket(struct bucket *b, bool waits, double adds)
+{
+    double ns[KEPT];
+    size_t n = b->pairs.n < KEPT ? (size_t)b->pairs.n : KEPT;
+    b->middle = b->pairs.mean;
+    b->spread = b->pairs.n > 1 ? sqrt(b->pairs.m2 / (double)(b->pairs.n - 1)) : 0;
+    if (!waits || !n)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        double scale = b->bytes < MANY_BYTES ? 1 : b->bytes / (double)b->kept[i].bytes;
+        ns[i] = adds + scale * ((double)b->kept[i].pair - adds);
+    }
+    qsort(ns, n, sizeof(*ns), by_ns);
+    b->middle = (ns[(n - 1) / 2] + ns[n / 2]) / 2;
+    b->spread = 0.74 * (ns[n - 1 - n / 4] - ns[n / 4]); /* of a normal */
+}
+
+static void settle_buckets(struct gwa_durations *d, double kernel)
+{
+    for (unsigned class = 0; class < GWT_SAMPLE_CLASS_COUNT; class ++)
+        for (unsigned i = 0; i < BUCKETS; i++)
+            settle_bucket(&d->copies[class][i], has_engine(class),
+                          kernel + hand_over[class].beyond_ns);
+}
+
 void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel)
 {
     fit_rates(d);
+    settle_buckets(d, kernel);
     for (unsigned class = GWT_SAMPLE_H2D; class <= GWT_SAMPLE_D2H; class ++) {
         if (d->constants[class].count) /* the run measured it */
             continue;
@@ -56,14 +102,13 @@ void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel)
             double each = HAND_OVER_EACH_NS * HAND_OVER_EACH_NS;
             if (!b->pairs.n)
                 continue;
-            if (b->pairs.n > 1)
-                each = fmax(each, b->pairs.m2 / (double)(b->pairs.n - 1));
-            double off = b->pairs.mean - hand_over[class].small_ns - kernel - beyond;
+            each = fmax(each, b->spread * b->spread);
+            double off = b->middle - hand_over[class].small_ns - kernel - beyond;
             if (fabs(off) > 3 * HAND_OVER_DOUBT) /* it waited for something */
                 continue;
             double w = (double)b->pairs.n / each;
             weight += w;
-            sum += w * (b->pairs.mean - hand_over[class].small_ns - b->bytes / d->rate[class]);
+            sum += w * (b->middle - hand_over[class].small_ns - b->bytes / d->rate[class]);
         }
         d->constant[class] = sum / weight;
         d->doubt[class] = sqrt(1 / weight + SMALL_DOUBT_NS * SMALL_DOUBT_NS);
@@ -77,32 +122,39 @@ void gwa_durations_fit_copies(struct gwa_durations *d)
             const struct bucket *b = &d->copies[class][i];
             if (!b->pairs.n)
                 continue;
-            double n = (double)b->pairs.n, ns = gwa_durations_ns(d, class, b->pairs.mean);
-            double variance = (b->pairs.m2 + PRIOR * 0.0025 * ns * ns) / (n - 1 + PRIOR);
+            double n = (double)b->pairs.n, ns = gwa_durations_ns(d, class, b->middle);
+            double variance =
+                ((n - 1) * b->spread * b->spread + PRIOR * 0.0025 * ns * ns) / (n - 1 + PRIOR);
             d->curves[class][d->points[class]++] =
                 (struct point){.bytes = b->bytes,
                                .ns = ns,
                                .error = hypot(standard_error(variance, n), d->doubt[class]),
                                .spread = sqrt(variance)};
         }
+        /* none lasts much longer than one of more bytes: then it had waited */
+        struct point *p = d->curves[class];
+        for (size_t i = d->points[class]; i-- > 1;)
+            if (has_waited(class, p[i - 1].ns, p[i].ns))
+                p[i - 1].ns = p[i].ns;
     }
 }
 
+/* Copies of few bytes last so long. */
+#define LEAST_NS 1300
 static struct gwa_duration one_copy(const struct gwa_durations *d, unsigned class, double bytes)
 {
     const struct point *p = d->curves[class];
     size_t n = d->points[class], i = 0;
     if (!n) {
-        double ns = 1300 + bytes / d->rate[class];
+        double ns = LEAST_NS + bytes / d->rate[class];
         return (struct gwa_duration){.ns = ns, .error = RATE_DOUBT * ns, .spread = 0.3 * ns};
     }
     while (i < n && p[i].bytes <= bytes)
         i++;
     double ns;
     if (!i) {
-        ns = p[0].ns - (p[0].bytes - bytes) / d->rate[class];
-        if (ns < p[0].ns / 2)
-            ns = p[0].ns / 2;
+        double least = fmin(LEAST_NS, p[0].ns); /* of few bytes; the rest is in proportion */
+        ns = least + (p[0].ns - least) * bytes / p[0].bytes;
     } else if (i == n) {
         i = n - 1;
         /* what was measured at 1 MiB and above holds for more bytes too */
@@ -122,12 +174,12 @@ static struct gwa_duration one_copy(const struct gwa_durations *d, unsigned clas
                                  .own = near};
 }
 
-/* Copies of this very size decide if they were sampled. */
+/* Copies of this very size decide if they were sampled, unless they had waited for others. */
 static struct gwa_duration of_size(const struct gwa_durations *d, unsigned class, uint64_t bytes)
 {
     struct gwa_duration out = one_copy(d, class, (double)bytes);
     const struct found *g = gwa_durations_found(d, gwa_durations_size_key(class, bytes));
-    if (g) {
+    if (g && !has_waited(class, g->ns, out.ns)) {
         out.ns = g->ns;
         out.own = true;
     }

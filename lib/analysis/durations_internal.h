@@ -79,9 +79,17 @@ struct graph {
     double gap, gap_doubt; /* between its nodes, as far as its own samples say; doubt 0: nothing */
 };
 
+/* Copies of about one size. Some pairs hold a wait for the copy engine, so that the mean says
+ * little: a few of them, each as likely as any other, have a median. */
+#define KEPT 32
 struct bucket {
     struct stat pairs;
     double bytes; /* mean */
+    struct {
+        uint32_t pair;
+        float bytes;
+    } kept[KEPT];
+    double middle, spread; /* after the fit: of a pair around `bytes` */
 };
 
 struct point { /* of a class of copies: size and duration */

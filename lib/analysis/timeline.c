@@ -2,6 +2,8 @@
 #include "grow.h"
 #include "kinds.h"
 
+#include <math.h>
+
 #define HOST_FUNCTION_NS 5000
 #define ROOM             (32u << 20)
 
@@ -255,16 +257,24 @@ static int graph_launch(struct gwa_timeline *t, const struct gwt_event *e, struc
     return count_ran(t, &out->graphs, &out->graphs_count, e->arg, duration.ns);
 }
 
-/* The call lasted as long as staging did, less what it did itself and what it waited for. */
-static double pageable_ns(const struct gwt_event *e, const struct stream *s, double pinned_ns)
+/* The call lasted as long as staging did, less what it did itself and what it waited for; where it
+ * did wait, no longer than others that did not. */
+static double pageable_ns(struct gwa_timeline *t, const struct gwt_event *e, const struct stream *s,
+                          double pinned_ns)
 {
     int64_t from = e->t0_ns + PAGEABLE_HOST_NS;
+    double *rate = &t->pageable[GWT_F_SUB(e->flags) == GWT_D2H];
     if (e->value <= PAGEABLE_AT_ONCE)
         return pinned_ns;
+    bool waits = s->end.at > e->t0_ns || s->wait.at > e->t0_ns;
     gwa_raise_to(&from, s->end.at);
     double slowest = pinned_ns + PAGEABLE_SLOWEST * (double)e->value;
     double ns = (double)(e->t1_ns - from) * (1 - PAGEABLE_HOST_SHARE);
-    return ns < pinned_ns ? pinned_ns : ns > slowest ? slowest : ns;
+    ns = ns < pinned_ns ? pinned_ns : ns > slowest ? slowest : ns;
+    double seen = ns / (double)e->value;
+    /* now and then one is interrupted, or waits for what is not known: longer ones count little */
+    *rate = !(*rate > 0) ? seen : *rate + (seen < *rate ? 0.1 : 0.02) * (seen - *rate);
+    return waits ? fmin(ns, fmax(*rate * (double)e->value, pinned_ns)) : ns;
 }
 
 /* Copies of about one size share their error. */
@@ -292,7 +302,7 @@ static int copy(struct gwa_timeline *t, const struct gwt_event *e, struct stream
     if (direction == GWT_D2D || direction == GWT_P2P) {
         how.at_return = t->launches_block;
     } else if (pageable) {
-        how.ns = pageable_ns(e, s, duration.ns);
+        how.ns = pageable_ns(t, e, s, duration.ns);
         if (how.ns > GWA_LONGEST_NS)
             how.ns = GWA_LONGEST_NS;
         duration = (struct gwa_duration){

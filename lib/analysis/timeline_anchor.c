@@ -175,7 +175,8 @@ static bool has_waited(const struct gwt_event *e, const struct target *last)
     if (last->end.at > e->t0_ns)
         return true;
     return e->t1_ns - e->t0_ns > WAITED_NS &&
-           (double)(e->t0_ns - last->end.at) < WAITED_NS + 2 * gwa_model_uncertainty(last->end);
+           (double)(e->t0_ns - last->end.at) <
+               WAITED_NS + 2 * gwa_model_uncertainty_above(last->end);
 }
 
 static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct target *last)
@@ -199,6 +200,19 @@ static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct tar
     double missed = fabs(late - t->model.ns[GWA_WAKE]);
     if (inside && missed > EXCESS_LEAST)
         out->excess_ns += missed - EXCESS_LEAST;
+}
+
+void gwa_timeline_waited(const struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
+                         int64_t by, int64_t ns)
+{
+    struct target last = {.stream = s, .ordinal = s->ordinal, .end = s->end};
+    if (t->model.fixed || last.end.at == NEVER || e->t1_ns - e->t0_ns - ns < WAITED_NS ||
+        !has_waited(e, &last))
+        return;
+    double late = (double)(by - last.end.at) - t->model.ns[GWA_HANDOVER];
+    if (late > 0)
+        move_end(&last,
+                 (int64_t)gwa_model_explained(&t->model, last.end, late + t->model.ns[GWA_WAKE]));
 }
 
 /* ---- calls -------------------------------------------------------------------------- */

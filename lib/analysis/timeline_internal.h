@@ -17,6 +17,7 @@
 struct moment {
     int64_t at; /* NEVER: has not come to pass */
     float gaps, handovers, error, variance;
+    float beside; /* ns of these durations while other streams were busy too */
 };
 
 enum follows { GWA_AT_ONCE, GWA_AFTER_GAP, GWA_AFTER_HANDOVER }; /* of a piece */
@@ -89,6 +90,7 @@ struct gwa_timeline {
     size_t shapes_count;
     size_t room; /* bytes that they, and the devices' rows of what ran, may still take */
     bool launches_block;
+    double pageable[2]; /* ns per byte that staging takes, to the device and from it; 0: not seen */
     struct gwa_model model;
     int64_t now;           /* return of the event at hand */
     double placed_ns;      /* length of what it submitted */
@@ -150,6 +152,10 @@ void gwa_timeline_mark_dirty(struct stream *s);
 void gwa_timeline_ends(struct stream *s, int64_t end);
 
 /* timeline_anchor.c */
+/* A call that blocks has waited for all that the stream was given before, until `by`, when its own
+ * operation of `ns` started. */
+void gwa_timeline_waited(const struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
+                         int64_t by, int64_t ns);
 void gwa_timeline_sync(struct gwa_timeline *t, const struct gwt_event *e);
 /* All that the stream was given had ended by `by`. */
 void gwa_timeline_ended(struct stream *s, int64_t by);
@@ -161,8 +167,10 @@ void gwa_model_start(struct gwa_model *m);
 void gwa_model_learn(struct gwa_model *m, struct moment end, bool alone, double late_ns);
 /* Of `late_ns`, the part that is due to the durations being expected values. */
 double gwa_model_explained(const struct gwa_model *m, struct moment end, double late_ns);
-/* Standard deviation of the durations that a moment rests on. */
+/* Standard deviation of the durations that a moment rests on: how much sooner it may be ... */
 double gwa_model_uncertainty(struct moment m);
+/* ... and how much later, since operations that share the device slow each other. */
+double gwa_model_uncertainty_above(struct moment m);
 
 /* timeline.c. post: rows[*id] exists; of an id that is not believed *id has become 0. 0 or -ENOMEM
  */

@@ -47,6 +47,13 @@ double gwa_model_uncertainty(struct moment m)
     return sqrt((double)m.error * (double)m.error + (double)m.variance);
 }
 
+/* Two that each fill the device take twice as long side by side; most fill less. */
+#define SLOWED_SHARE 0.5
+double gwa_model_uncertainty_above(struct moment m)
+{
+    return hypot(gwa_model_uncertainty(m), SLOWED_SHARE * (double)m.beside);
+}
+
 struct equation {
     double factor[GWA_UNKNOWNS];
     double gain[GWA_UNKNOWNS]; /* variance times factor */
@@ -123,7 +130,8 @@ void gwa_model_learn(struct gwa_model *m, struct moment end, bool alone, double 
 double gwa_model_explained(const struct gwa_model *m, struct moment end, double late_ns)
 {
     struct equation e = equation_of(m, end);
-    double u = gwa_model_uncertainty(end);
-    double by = (late_ns - m->ns[GWA_WAKE]) * u * u / (e.means + e.noise);
+    double known = gwa_model_uncertainty(end), off = late_ns - m->ns[GWA_WAKE];
+    double u = off > 0 ? gwa_model_uncertainty_above(end) : known;
+    double by = off * u * u / (e.means + e.noise + u * u - known * known);
     return fmin(fmax(by, -3 * u), 3 * u);
 }

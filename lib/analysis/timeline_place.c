@@ -118,6 +118,7 @@ static void at_return(const struct gwa_timeline *t, const struct gwt_event *e, s
     p->end = e->t1_ns - woken(t, e, ns);
     p->start = p->end - ns > e->t0_ns ? p->end - ns : e->t0_ns;
     p->lower = p->start;
+    gwa_timeline_waited(t, e, s, p->start, ns);
     gwa_timeline_ended(s, p->start);
     s->end = (struct moment){.at = p->end};
     s->run = 1;
@@ -139,13 +140,13 @@ void gwa_timeline_ends(struct stream *s, int64_t end)
 
 /* Operations that share the device slow each other: by so much their durations may be off. */
 #define BESIDE_SHARE 0.1
-static double beside_error(const struct stream *s, const struct spot *p)
+static double beside(const struct stream *s, const struct spot *p)
 {
     const struct device *d = s->device;
     int64_t until = d->busy == s ? d->beside_until : d->busy_until;
     if (until > p->end)
         until = p->end;
-    return until > p->start ? BESIDE_SHARE * (double)(until - p->start) : 0;
+    return until > p->start ? (double)(until - p->start) : 0;
 }
 
 static void restart(struct stream *s, int64_t start)
@@ -170,7 +171,7 @@ static void behind(struct stream *s, const struct gwt_event *e, struct placing *
         s->end = s->wait;
         restart(s, start);
     } else {
-        s->end.gaps = s->end.handovers = s->end.error = s->end.variance = 0;
+        s->end = (struct moment){.at = s->end.at};
         restart(s, start);
     }
     if (start > e->t1_ns + GWA_LONGEST_NS)
@@ -218,7 +219,9 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     else
         behind(s, e, how, ns, &p);
     double spread = fmin(duration->spread, GWA_LONGEST_NS);
-    s->end.error += (float)(fmin(duration->error, GWA_LONGEST_NS) + beside_error(s, &p));
+    double shared = beside(s, &p);
+    s->end.error += (float)(fmin(duration->error, GWA_LONGEST_NS) + BESIDE_SHARE * shared);
+    s->end.beside += (float)shared;
     s->end.variance += (float)(spread * spread);
     s->engine = how->engine;
     t->placed_ns = how->ns;

@@ -453,7 +453,7 @@ static void tell_sampler(const struct gw_frame *f, const struct gwt_record *r, u
             gw_stream_timed_by_user(r->stream, t1);
         break;
     case GWT_NCCL:
-        gw_stream_never(r->stream);
+        gw_stream_carries_collectives(r->stream);
         break;
     }
 }

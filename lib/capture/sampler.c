@@ -19,6 +19,11 @@ uint64_t gw_awaited;
 #define APART_NS       150000u  /* between two samples, so that one does not meet the other's */
 #define TOKENS_NS      20000000 /* of device time, that may be saved up; the start has them */
 #define SPACED_ANYWAY  12       /* in a busy stream, of so many samples one has a spacer */
+#define SLOW_LINK      8        /* bytes per ns */
+#define OVERTAKEN_NS   20000    /* after the predicted start */
+#define GRAPH_NS       1000000  /* longer than most graphs last */
+#define LARGE          262144   /* bytes of a copy that takes longer than most waits for another */
+#define KNOWN_WELL     32       /* samples */
 #define SHARED_NS      1000000000ull /* an engine that two streams used stays shared so long */
 #define USER_TIMING_NS 1000000000ull /* after a timing event of the program's */
 
@@ -28,7 +33,7 @@ static struct {
     uint64_t until;       /* predicted end of the work given so far */
     uint64_t awaited;     /* when the program last waited for all of it */
     uint64_t user_timing; /* when the program last recorded a timing event here */
-    uint32_t never;
+    uint32_t collectives; /* some were given to it */
 } streams[UINT16_MAX + 1];
 static uint64_t all_until; /* the latest of them */
 static uint64_t all_awaited;
@@ -59,6 +64,25 @@ static struct engine {
     uint32_t stream;
 } engines[GWT_SAMPLE_CLASS_COUNT];
 
+/* The newest sample of each class, while its operation waits behind the spacer or its stream: what
+ * another stream is given meanwhile may go first. */
+static struct ahead {
+    struct gw_pair *pair;
+    const struct gw_seen *graph; /* where only the same one would */
+    uint64_t until;
+} waiting[GWT_SAMPLE_CLASS_COUNT];
+
+/* One that is harvested already, or another's by now, is void for nothing: no harm. */
+static void overtake(unsigned class, const struct gw_seen *s, uint16_t stream, uint64_t t1)
+{
+    struct ahead *w = &waiting[class];
+    if (t1 > gw_load_relaxed(&w->until))
+        return;
+    struct gw_pair *p = gw_load_relaxed(&w->pair);
+    if (p && p->stream != stream && (class != GWT_SAMPLE_GRAPH || w->graph == s))
+        gw_store_relaxed(&p->reason, GWT_VOID_FOREIGN);
+}
+
 static void engine_given(unsigned class, uint16_t stream, uint64_t t1, uint64_t end)
 {
     struct engine *e = &engines[class];
@@ -68,6 +92,17 @@ static void engine_given(unsigned class, uint16_t stream, uint64_t t1, uint64_t 
         gw_store_relaxed(&e->stream, stream);
     }
     raise_to(&e->until, end);
+}
+
+/* How long it lasts, as far as samples say; a copy that has none, at least as long as it will:
+ * while its engine is believed free, others that wait for it are timed. */
+static uint64_t lasts(const struct gw_seen *s, unsigned class, uint64_t bytes)
+{
+    if (s && s->n)
+        return (uint64_t)s->mean_ns;
+    if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H)
+        return 4000 + bytes / SLOW_LINK;
+    return 4000;
 }
 
 /* Called once a record is made: advances the prediction of its stream. */
@@ -83,16 +118,19 @@ void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, ui
     uint64_t end = t1 + span(2000), until = gw_load_relaxed(&streams[stream].until);
     if (end < until)
         end = until;
-    end += span(s && s->n ? (uint64_t)s->mean_ns : 4000);
+    end += span(lasts(s, class, f->value));
     gw_store_relaxed(&streams[stream].until, end);
     raise_to(&all_until, end);
     if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H)
         engine_given(class, stream, t1, end);
+    if (class != GWT_SAMPLE_KERNEL)
+        overtake(class, s, stream, t1);
     if (class == GWT_SAMPLE_GRAPH && !gw_load_relaxed(&gw_graphs_ran))
         gw_store_relaxed(&gw_graphs_ran, 1);
     if (class == GWT_SAMPLE_GRAPH && s) {
         gw_store_relaxed(&s->stream, stream);
         gw_store_relaxed(&s->given, t1);
+        gw_store_relaxed(&s->until, end);
     }
 }
 
@@ -112,9 +150,9 @@ void gw_stream_timed_by_user(uint16_t stream, uint64_t now)
     gw_store_relaxed(&streams[stream].user_timing, now);
 }
 
-void gw_stream_never(uint16_t stream)
+void gw_stream_carries_collectives(uint16_t stream)
 {
-    gw_store_relaxed(&streams[stream].never, 1);
+    gw_store_relaxed(&streams[stream].collectives, 1);
 }
 
 /* ---- timing events of the program's own ------------------------------------------------ */
@@ -177,6 +215,8 @@ bool gw_event_times(const void *event)
 #define SIZES      64u
 static struct gw_seen signatures[SIGNATURES], graphs[GRAPHS];
 static struct gw_seen sizes[GWT_SAMPLE_CLASS_COUNT][SIZES];
+#define FUNCTIONS 4096u /* by a hash of the handle */
+static struct gw_seen functions[FUNCTIONS];
 
 struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value)
 {
@@ -185,6 +225,11 @@ struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value)
     if (class == GWT_SAMPLE_GRAPH)
         return arg && arg < GRAPHS ? &graphs[arg] : NULL;
     return &sizes[class][value ? 63 - __builtin_clzll(value) : 0];
+}
+
+struct gw_seen *gw_seen_of_function(const void *func)
+{
+    return &functions[((uint64_t)(uintptr_t)func * 0x9e3779b97f4a7c15u) >> 52];
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -227,26 +272,39 @@ static float root(float x)
     return x > 0 ? r : 0;
 }
 
+/* By how much its samples differ; no less than what it costs to know that. */
+static float spread_of(const struct gw_seen *s)
+{
+    float spread = root(s->m2 / (float)(s->n - 1));
+    float least = 0.02f * s->mean_ns + 50;
+    return spread < least ? least : spread;
+}
+
+static bool is_worth(struct gw_thread *t, float spread)
+{
+    return (float)(random_word(t) & 0xffff) * (float)gw_load_relaxed(&price_ns) < spread * 65536.0f;
+}
+
 /* For a given number of samples the error of the total is least when a signature gets them
  * in proportion to its launches x spread: launches come by themselves, so accept by spread,
- * against a price at which the budget is just spent. The first three come at once. */
-static bool worth(struct gw_thread *t, struct gw_seen *s)
+ * against a price at which the budget is just spent. The first three come at once, unless its
+ * function is well known from other shapes: there are programs in which no shape comes twice. */
+static bool worth(struct gw_thread *t, struct gw_seen *s, const struct gw_seen *function)
 {
+    if (s->taken < 3 && function && function->n >= KNOWN_WELL)
+        return is_worth(t, spread_of(function));
     if (s->taken < 3) {
         gw_store_relaxed(&wanted, 64);
         return true;
     }
     if (s->n < 2)
-        return random_word(t) % 32 == 0; /* on their way, or void so far */
+        return random_word(t) % 8 == 0; /* on their way, or void so far */
     if (gw_load_relaxed(&wanted)) {
         gw_sub_relaxed(&wanted, 1);
         if (random_word(t) % 32)
             return false;
     }
-    float spread = root(s->m2 / (float)(s->n - 1));
-    if (spread < 0.02f * s->mean_ns + 50)
-        spread = 0.02f * s->mean_ns + 50;
-    return (float)(random_word(t) & 0xffff) * (float)gw_load_relaxed(&price_ns) < spread * 65536.0f;
+    return is_worth(t, spread_of(s));
 }
 
 /* A rank that is held up holds up all that wait for it, so they share what one may spend; beyond
@@ -372,6 +430,7 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
                   uint32_t arg, bool spacer, uint32_t spacer_ns)
 {
     bool per_thread = f->per_thread && !f->stream;
+    p->func = class == GWT_SAMPLE_KERNEL ? f->shape.func : NULL;
     p->flags = (uint16_t)(class | (spacer ? GWT_SAMPLE_SPACER : 0) |
                           (f->flags & GWT_F_PDL ? GWT_SAMPLE_PDL : 0));
     p->stream = stream;
@@ -399,22 +458,34 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
     return record_event(p->before) == 0;
 }
 
-/* It would wait between its events: for the same executable graph, unless the program has waited
- * for its newest launch, or the same copy engine, at work for another stream. Behind a spacer it
- * starts now, on a busy stream later, when whoever else uses the engine may use it again. */
-static bool would_wait(const struct gw_seen *s, unsigned class, uint16_t stream, bool busy,
-                       uint64_t now)
+/* An executable graph runs once at a time. Its newest launch has ended if the program waited for
+ * that, or where a prediction leaves ample room. */
+static bool graph_runs(const struct gw_seen *s, uint64_t now)
+{
+    uint64_t given = gw_load_relaxed(&s->given), until = gw_load_relaxed(&s->until);
+    if (gw_load_relaxed(&streams[s->stream].awaited) >= given ||
+        gw_load_relaxed(&all_awaited) >= given)
+        return false;
+    return now < (s->n ? until + (until - given) / 2 : given + span(GRAPH_NS));
+}
+
+/* It would wait between its events: for the same executable graph, or the same copy engine, at work
+ * for another stream. Behind a spacer it starts now, on a busy stream later, when whoever else uses
+ * the engine may use it again; large copies would never be timed in some programs, and lose least
+ * by it. */
+static bool would_wait(const struct gw_seen *s, unsigned class, uint16_t stream, uint64_t bytes,
+                       bool busy, uint64_t now)
 {
     if (class == GWT_SAMPLE_GRAPH)
-        return s->given && s->stream != stream &&
-               gw_load_relaxed(&streams[s->stream].awaited) < s->given &&
-               gw_load_relaxed(&all_awaited) < s->given;
+        return s->given && s->stream != stream && (busy || graph_runs(s, now));
     if (class != GWT_SAMPLE_H2D && class != GWT_SAMPLE_D2H)
         return false;
     const struct engine *e = &engines[class];
     if (busy && e->shared && now - e->shared < span(SHARED_NS))
-        return true;
-    return e->until + span(SPACER_MIN_NS) > now && (e->stream != stream || e->shared);
+        return bytes < LARGE;
+    uint64_t free = e->until + (bytes < LARGE ? span(SPACER_MIN_NS) : 0);
+    return free > now + (bytes < LARGE ? 0 : span(SPACER_MIN_NS)) &&
+           (e->stream != stream || e->shared);
 }
 
 static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, uint16_t stream,
@@ -433,7 +504,7 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
                          : wish > SPACER_MAX_NS ? SPACER_MAX_NS
                                                 : (uint32_t)wish;
     uint64_t user = gw_load_relaxed(&streams[stream].user_timing);
-    if (would_wait(s, class, stream, !spacer, now))
+    if (would_wait(s, class, stream, f->value, !spacer, now))
         return -1;
     if (now - last_sample < span(APART_NS) || (user && now - user < span(USER_TIMING_NS)))
         return -1;
@@ -451,6 +522,11 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
     }
     last_sample = now;
     s->taken++;
+    if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H || class == GWT_SAMPLE_GRAPH)
+        waiting[class] =
+            (struct ahead){.pair = p,
+                           .graph = s,
+                           .until = (spacer ? now + span(spacer_ns) : until) + span(OVERTAKEN_NS)};
     if (!start(f, class, p, stream, arg, spacer, spacer_ns))
         p->reason = GWT_VOID_ERROR;
     return (int)(p - gw_pool.pairs);
@@ -479,9 +555,14 @@ int gw_sample_begin(struct gw_frame *f)
     bool known = class != GWT_SAMPLE_KERNEL && class != GWT_SAMPLE_GRAPH ? true : arg != 0;
     struct gw_seen *s = known ? gw_seen_of(class, arg, f->value) : NULL;
     int index = -1;
+    const struct gw_seen *function =
+        class == GWT_SAMPLE_KERNEL ? gw_seen_of_function(f->shape.func) : NULL;
     bool first = s && class == GWT_SAMPLE_GRAPH && s->launches++ == 0;
-    if (s && !first && stream && !streams[stream].never &&
-        !(class == GWT_SAMPLE_KERNEL && gw_signature_is_comm(arg)) && worth(t, s) &&
+    /* A collective without async_op runs on the stream that computes: its kernels are not timed,
+     * the others there are, or a job that reduces its loss would not be timed at all. */
+    bool beside = !streams[stream].collectives || class == GWT_SAMPLE_KERNEL;
+    if (s && !first && stream && beside &&
+        !(class == GWT_SAMPLE_KERNEL && gw_signature_is_comm(arg)) && worth(t, s, function) &&
         gw_cas(&sampling, &zero, 1)) {
         gw_add_seq(&in_flight, 1);
         if (__atomic_load_n(&gw_odd, __ATOMIC_SEQ_CST) < GW_ODD_CAPTURE)
@@ -577,7 +658,9 @@ void gw_sampler_reset(void)
     memset(signatures, 0, sizeof signatures);
     memset(graphs, 0, sizeof graphs);
     memset(sizes, 0, sizeof sizes);
+    memset(functions, 0, sizeof functions);
     memset(engines, 0, sizeof engines);
+    memset(waiting, 0, sizeof waiting);
     memset(&gw_pool, 0, sizeof gw_pool);
     sampling = in_flight = gw_graphs_ran = 0;
     gw_busy_stream = NULL;

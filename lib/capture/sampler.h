@@ -35,6 +35,7 @@ struct gw_pair {
     uint32_t arg;
     uint64_t value;
     uint32_t spacer_ns;
+    const void *func; /* of a kernel, else NULL */
 };
 
 /* What a context needs for it. One context: programs that train have one per device, and the
@@ -60,9 +61,12 @@ struct gw_seen {
     uint32_t taken;    /* samples begun */
     uint32_t launches; /* of a graph, as candidates saw them: its first is never timed */
     uint16_t stream;   /* of its newest launch ... */
-    uint64_t given;    /* ... and when that was */
+    uint64_t given;    /* ... when that was ... */
+    uint64_t until;    /* ... and when it will have ended, as far as predicted */
 };
 struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value);
+/* All shapes of one function; of functions that share a place, together. */
+struct gw_seen *gw_seen_of_function(const void *func);
 
 /* pre:  driver level, before the real call. post: index of a pair, or -1: not this one. */
 int gw_sample_begin(struct gw_frame *f);
@@ -73,7 +77,7 @@ void gw_sample_end(int index, int status);
 void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1);
 void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1);
 void gw_stream_timed_by_user(uint16_t stream, uint64_t now);
-void gw_stream_never(uint16_t stream);
+void gw_stream_carries_collectives(uint16_t stream);
 void gw_event_created(const void *event, unsigned flags);
 void gw_event_read(const void *event);
 /* It is being recorded: does the program measure by it, or may it? */

@@ -295,15 +295,21 @@ static void calibrate_gaps(void)
 
 /* ---- harvesting ------------------------------------------------------------------------------ */
 
-static void learn(const struct gw_pair *p, float ns)
+static void learn_of(struct gw_seen *s, float ns)
 {
-    struct gw_seen *s = gw_seen_of(GWT_SAMPLE_CLASS(p->flags), p->arg, p->value);
     if (!s)
         return;
     float d = ns - s->mean_ns, n = (float)s->n + 1;
     s->mean_ns += d / n;
     s->m2 += d * (ns - s->mean_ns);
     gw_store_release(&s->n, s->n + 1);
+}
+
+static void learn(const struct gw_pair *p, float ns)
+{
+    learn_of(gw_seen_of(GWT_SAMPLE_CLASS(p->flags), p->arg, p->value), ns);
+    if (p->func)
+        learn_of(gw_seen_of_function(p->func), ns);
 }
 
 static void tell(const struct gw_pair *p, unsigned reason, float ns)

@@ -2,7 +2,7 @@
 crash := $(B)/crash
 crash_flags = $(filter-out $(SAN),$(CFLAGS_) $(CFLAGS))
 
-$(crash)/libfail.so: tests/crash/fail.c $(B)/flags
+$(crash)/libfail.so $(crash)/libinterposer.so: $(crash)/lib%.so: tests/crash/%.c $(B)/flags
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(CC) $(crash_flags) -MF $@.d -MT $@ -fPIC -shared $(LDFLAGS) $< -o $@ -ldl
@@ -18,5 +18,10 @@ $(crash)/processes: tests/crash/processes.c $(noop)/libcuda.so.1 $(noop)/libcuda
 	$(CC) $(crash_flags) -MF $@.d -MT $@ $< -L$(noop) -Wl,--no-as-needed -l:libcuda.so.1 \
 	    -l:libcudart.so.13 $(LDFLAGS) '-Wl,-rpath,$$ORIGIN/../noop' -pthread -o $@
 
+$(crash)/sandbox: tests/crash/sandbox.c $(B)/flags
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(CC) $(crash_flags) -MF $@.d -MT $@ $< $(LDFLAGS) -o $@
+
 .PHONY: crash
-crash: $(crash)/libfail.so $(crash)/count $(crash)/processes noop
+crash: $(crash)/libfail.so $(crash)/libinterposer.so $(crash)/sandbox $(crash)/count $(crash)/processes noop

@@ -275,6 +275,25 @@ static void cancelled(void)
     }
 }
 
+static void *flooding(void *p)
+{
+    (void)p;
+    launch((unsigned)number);
+    usleep(600000); /* then there is room again, for what is to be told first */
+    launch(10);
+    return NULL;
+}
+
+static void flood(void)
+{
+    pthread_t t[2];
+    launch(1);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&t[i], NULL, flooding, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+}
+
 static void *launches_on(void *p)
 {
     (void)p;
@@ -356,6 +375,7 @@ static const struct {
             {"daemon", daemon_of_it, false},
             {"threads", threads, false},
             {"crowd", crowd, false},
+            {"flood", flood, false},
             {"cancelled", cancelled, false},
             {"exit-beside", exit_beside, true},
             {"few-files", few_files, false},

@@ -7,9 +7,9 @@ modes come in pairs, one of which has the fault that a report must find:
     accumulate   four micro-batches a step, all of which reduce; its twin is no_sync
     no_sync      four micro-batches, of which the last reduces
     fsdp2        fully_shard, layer by layer
-    slow_loader  the loader of the last rank takes 60 ms a batch in each of two workers
+    slow_loader  the loader of the last rank takes 160 ms a batch in each of two workers
     loader       the same loader on all ranks
-    late         the last rank sleeps for 20 ms before a collective of every step
+    late         the last rank sleeps for 60 ms before a collective of every step
     punctual     it does not
 
 Each rank warms up beside the profiler and then runs as many steps as every other in its range; the
@@ -28,11 +28,14 @@ from torch.nn.parallel import DistributedDataParallel
 from common import CPU_ONLY, DEVICE, referee, setup, show, sync
 
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-WIDTH, LAYERS, BATCH = (64, 4, 32) if CPU_ONLY else (2048, 16, 2048)
+# So much that the GPUs, not their hosts, set the pace where nothing is planted: a job whose hosts do
+# has ranks that wait for each other by chance. fully_shard's host does more.
+WIDTH, LAYERS, BATCH = (64, 4, 32) if CPU_ONLY else (2048, 16, 131072 if sys.argv[1:] == ["fsdp2"] else 32768)
+PART = 32  # of a batch, that a loader delivers
 TYPE = torch.float32 if CPU_ONLY else torch.bfloat16
 MICRO = 4
 LAST = RANK == WORLD - 1
-REGION_S = 0.6
+REGION_S = 1.0
 WARM_SHARE = 0.5  # of what a referee asks for: enough to get to know one loop
 LOSS_EVERY = 10
 
@@ -64,7 +67,7 @@ class Batches(torch.utils.data.Dataset):
 
     def __getitem__(self, index):
         time.sleep(self.seconds)
-        return torch.full((BATCH // 8, WIDTH), float(index % 7), dtype=TYPE)
+        return torch.full((BATCH // PART, WIDTH), float(index % 7), dtype=TYPE)
 
 
 def batches(mode):
@@ -75,10 +78,10 @@ def batches(mode):
             yield fixed
     slow = mode == "slow_loader" and LAST
     loader = torch.utils.data.DataLoader(
-        Batches(0.06 if slow else 0), batch_size=None, num_workers=2, prefetch_factor=2, pin_memory=not CPU_ONLY
+        Batches(0.16 if slow else 0), batch_size=None, num_workers=2, prefetch_factor=2, pin_memory=not CPU_ONLY
     )
     for part in loader:
-        yield part.to(DEVICE, non_blocking=True).repeat(8, 1)
+        yield part.to(DEVICE, non_blocking=True).repeat(PART, 1)
 
 
 def sharded():
@@ -117,7 +120,7 @@ def training(mode):
         optimizer.step()
         if mode in ("late", "punctual"):
             if mode == "late" and LAST:
-                time.sleep(0.02)
+                time.sleep(0.06)
             total = loss.detach().clone()
             dist.all_reduce(total)
         state["steps"] += 1

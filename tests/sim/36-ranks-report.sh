@@ -4,6 +4,6 @@
 # shellcheck source=tests/sim/lib.sh
 . "$(dirname "$0")/lib.sh"
 jobs=$here/ranks_jobs.sh
-sh "$jobs" 2 400 data data4 gc || failures=1
-sh "$jobs" 8 200 data || failures=1
+sh "$jobs" 2 400 || failures=1
+sh "$jobs" 8 200 none data gc gpu link || failures=1
 finish

@@ -128,8 +128,9 @@ static void pace(void)
  * Whoever carries the clock to the time at which one is to wake lets it run until it sleeps
  * again, so that what it does happens at that time, as it would beside a real program. Bounded
  * in real time, both ways: it may need a lock that this thread holds, or the clock may stop. */
-#define NAP_REAL_NS 20000000
-#define STEP_NS     1000000
+#define NAP_REAL_NS  20000000
+#define HAND_REAL_NS 500000000 /* a busy machine may be long in letting the thread run */
+#define STEP_NS      1000000
 
 struct nap {
     int64_t wake;
@@ -182,7 +183,7 @@ static void nap_until(int64_t t)
 
 static void hand_over(void)
 {
-    struct timespec limit = real_in(NAP_REAL_NS);
+    struct timespec limit = real_in(HAND_REAL_NS);
     pthread_mutex_lock(&nap_lock);
     for (struct nap *n = naps; n; n = n->next)
         if (!n->over && n->wake <= sim_clock()) {

@@ -139,6 +139,7 @@ sim_client_sections    := libcudart.so.13
 sim_client_nccl        := libcudart.so.13 libnccl.so.2
 sim_client_ranks       := libcudart.so.13 libnccl.so.2
 sim_client_mesh        := libcudart.so.13 libnccl.so.2
+sim_client_soak        := libcudart.so.13
 sim_client_gated       := libcudart.so.13 libnccl.so.2
 sim_client_random      := libcudart.so.13
 sim_client_planted     := libcudart.so.13

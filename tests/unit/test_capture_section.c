@@ -129,7 +129,7 @@ void gw_stream_timed_by_user(uint16_t stream, uint64_t now_)
 {
     (void)stream, (void)now_;
 }
-void gw_stream_never(uint16_t stream)
+void gw_stream_carries_collectives(uint16_t stream)
 {
     (void)stream;
 }
