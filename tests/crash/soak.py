@@ -31,7 +31,7 @@ def look(pid, trace):
     size = 0
     for f in os.listdir(trace) if os.path.isdir(trace) else []:
         try:
-            size += os.stat(os.path.join(trace, f)).st_blocks * 512 if not f.endswith(".ring") else 0
+            size += os.stat(os.path.join(trace, f)).st_size if not f.endswith(".ring") else 0
         except FileNotFoundError:  # a segment of the tail that went
             pass
     return int(found.group(1)), fds, size
