@@ -202,7 +202,10 @@ $(B)/fuzz/%: tests/fuzz/%.c $(trace_src) $(analysis_src) $(wildcard lib/*/*.h in
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(filter-out -MMD -MP $(SAN),$(CFLAGS_)) \
 	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-	    $< $(trace_src) $(analysis_src) $(LDLIBS_) -o $@
+	    $(fuzz_flags) $< $(fuzz_more) $(trace_src) $(analysis_src) $(LDLIBS_) -o $@
+$(B)/fuzz/fuzz_cli: fuzz_flags = -I. $(SMARTCOLS_CFLAGS)
+$(B)/fuzz/fuzz_cli: fuzz_more = $(filter-out tools/main.c tools/cmd_run.c,$(tools_src))
+$(B)/fuzz/fuzz_cli: $(tools_src)
 
 fuzz-build: $(fuzz)
 
