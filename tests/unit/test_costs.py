@@ -21,8 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 B = os.path.abspath(os.environ.get("B", ROOT + "/build"))
 REFERENCE = ROOT + "/tests/bench/reference.json"
 MARGIN = 1.03
-KINDS = ["launch-both-levels", "launch-driver", "copy-h2d", "malloc", "event-record",
-         "graph-launch", "allocator-report", "dlsym"]
+KINDS = ["launch-both-levels", "launch-driver", "copy-h2d", "event-record", "allocator-report"]
 FIXTURES = ["llama_lora", "generate", "conv", "dataloader"]
 
 
