@@ -13,7 +13,7 @@
 
 /* To stand out: so much of wall time, and of all waiting so many times a fair share (of few
  * ranks, most of it). */
-#define MATERIAL_PCT  1.0
+#define MATERIAL_PCT  3.0 /* of wall time: model and clocks of two ranks differ by less */
 #define FAIR_SHARES   3.0
 #define MOST_OF_IT    0.75
 #define GUESSED_LEAST 0.02   /* of its kernels never timed, their time tells nothing of a rank */
@@ -204,6 +204,62 @@ double gwa_job_wall_ns(const struct gwa_job *job)
     return to > from ? (double)to - (double)from : NAN;
 }
 
+/* post: by how much the rank's share of wall time is above the middle one of the others', at least
+ * 0; NaN: not known of it or of them. */
+static double above_others(const struct gwa_job *job, size_t rank, double *room,
+                           double (*share)(const struct gwa_job_rank *))
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->count; i++)
+        if (i != rank && isfinite(share(&job->ranks[i].out)))
+            room[count++] = share(&job->ranks[i].out);
+    return count ? fmax(0, share(&job->ranks[rank].out) - median(room, count)) : NAN;
+}
+
+static double idle_of(const struct gwa_job_rank *r)
+{
+    return r->idle_pct;
+}
+
+static double compute_of(const struct gwa_job_rank *r)
+{
+    return r->compute_pct;
+}
+
+static double copies_of(const struct gwa_job_rank *r)
+{
+    return r->exposed_copy_pct;
+}
+
+/* A rank is late by what it spends otherwise than the others: idle while its host is late,
+ * computing or copying for longer. By more its model alone is late: where GPUs are full, durations
+ * that are wrong by a hundredth add up to milliseconds between two waits of the host. */
+static int bound_by_use(struct gwa_job *job)
+{
+    double wall = gwa_job_wall_ns(job), *room = malloc((job->count + 1) * sizeof(*room));
+    if (!room)
+        return -ENOMEM;
+    for (size_t i = 0; i < job->count; i++) {
+        struct job_rank *r = &job->ranks[i];
+        const double most[GWA_LATE_CAUSE_COUNT] = {
+            [GWA_LATE_HOST] = above_others(job, i, room, idle_of),
+            [GWA_LATE_GPU] = above_others(job, i, room, compute_of),
+            [GWA_LATE_WORK] = above_others(job, i, room, compute_of),
+            [GWA_LATE_COPIES] = above_others(job, i, room, copies_of),
+            [GWA_LATE_LINK] = NAN,
+        };
+        for (unsigned c = 0; c < GWA_LATE_CAUSE_COUNT; c++) {
+            double over = r->by_cause[c] - most[c] * wall / 100;
+            if (over > 0) { /* not where it is not known */
+                r->by_cause[c] -= over;
+                r->caused -= over;
+            }
+        }
+    }
+    free(room);
+    return 0;
+}
+
 int gwa_job_blame(struct gwa_job *job)
 {
     struct scratch s = {0};
@@ -228,7 +284,7 @@ int gwa_job_blame(struct gwa_job *job)
     }
     free(s.ways);
     free(s.ns);
-    return rc;
+    return rc ? rc : bound_by_use(job);
 }
 
 size_t gwa_job_outliers(const struct gwa_job *job, size_t *list, size_t most)
