@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 POINTS = 2.0
-OFFSET_NS = 5000  # the ends of one collective are up to 1.2 us apart
+OFFSET_NS = 10000  # a host that waits sees an end by 2.6 us late, now and then by more
 BLOCKED = ("host_blocked",)
 # fault: cause and classes of the late rank, verdicts that must, and must not, come first
 EXPECTED = {
