@@ -304,7 +304,9 @@ struct gwa_device_memory {
     int64_t used_bytes;       /* of the device, at most: reserved by PyTorch, or by allocations */
     int64_t capacity_bytes;   /* least that was free, or this process's for its tensors */
     int64_t headroom_bytes;   /* of that, beyond what the forward pass needs at most */
-    double batch_multiplier;  /* 1 + 0.9 x headroom / activation; NaN where weights are fetched */
+    /* 1 + 0.9 x what fits beside the forward peak, the pool taking as much more than tensors as it
+     * does now, / activation; NaN where weights are fetched */
+    double batch_multiplier;
     double growth_bytes_per_step; /* of the baseline; 0: none beyond its scatter */
     double steps_to_full;         /* at that growth; NaN: does not grow */
     uint64_t retries;             /* allocations that failed for want of memory, then succeeded */

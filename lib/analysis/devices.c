@@ -377,7 +377,7 @@ static void busy_interval(const struct gwa_tally *t, const struct gwa_timeline_d
     double share = timed->ns > busy ? busy / timed->ns : 1; /* of operations that overlap */
     double below, above, spread = 2 * sqrt(timed->error2) * share;
     gwa_durations_doubt(t->durations, &below, &above);
-    double other = timed->excess_ns + timed->sweep.late_ns;
+    double other = timed->excess_ns + timed->sweep.late_ns + timed->graphs_doubt_ns * share;
     double low = busy - spread - below * timed->kernels * share - other;
     double high = busy + spread + above * timed->kernels * share + other;
     time->busy_low_pct = low > 0 ? 100 * low / wall : 0;

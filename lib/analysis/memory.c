@@ -349,6 +349,17 @@ static int64_t most_held(const struct device_use *u, const struct gwa_steps *ste
     return most < 0 ? u->peak : most;
 }
 
+/* What the pool takes from the device for a byte of tensors: blocks that fit none grow with the
+ * batch, while of a small pool most is rounding. */
+#define POOL_TELLS (INT64_C(1) << 30)
+
+static double pool_per_byte(const struct device_use *u)
+{
+    if (!u->reported || u->peak < POOL_TELLS || u->peak_reserved <= u->peak)
+        return 1;
+    return (double)u->peak_reserved / (double)u->peak;
+}
+
 static void finish_room(const struct gwa_memory_use *m, const struct device_use *u,
                         const struct device_use *calls, const struct gwa_steps *steps,
                         uint64_t memory_bytes, struct gwa_device_memory *out)
@@ -365,9 +376,9 @@ static void finish_room(const struct gwa_memory_use *m, const struct device_use 
     out->capacity_bytes = out->from_reserved ? pool + (room > 0 ? room : 0) : u->capacity;
     /* with what the pool holds and tensors do not, when the forward pass needs most */
     out->headroom_bytes = out->capacity_bytes > forward ? out->capacity_bytes - forward : 0;
+    double usable = (double)out->capacity_bytes / pool_per_byte(u) - (double)forward;
     if (out->activation_bytes > 0 && !m->graphs)
-        out->batch_multiplier =
-            1 + 0.9 * (double)out->headroom_bytes / (double)out->activation_bytes;
+        out->batch_multiplier = 1 + 0.9 * fmax(usable, 0) / (double)out->activation_bytes;
     if (out->growth_bytes_per_step > 0)
         out->steps_to_full = (double)(out->capacity_bytes > top ? out->capacity_bytes - top : 0) /
                              out->growth_bytes_per_step;

@@ -253,7 +253,7 @@ static int graph_launch(struct gwa_timeline *t, const struct gwt_event *e, struc
     shape->end = s->end;
     if (rc || !how.inside)
         return rc;
-    out->kernels++;
+    out->graphs_doubt_ns += fmin((double)shape->doubt_ns, duration.ns);
     return count_ran(t, &out->graphs, &out->graphs_count, e->arg, duration.ns);
 }
 

@@ -60,6 +60,7 @@ struct gwa_timeline_device {
     size_t graphs_count;
     double ns, own_ns;           /* of all operations; of those that rest on own samples */
     double kernels;              /* whose duration may be off together */
+    double graphs_doubt_ns;      /* the same of graphs, summed */
     double error2;               /* square of the standard error of `ns` */
     double anchors, residual_ns; /* blocking calls that waited; sum of what the model missed */
     double excess_ns;            /* of that, beyond what waking up explains */

@@ -76,6 +76,7 @@ struct shape { /* of a graph */
     bool known;
     uint8_t activity;
     float hollow, hollow_ns;
+    float doubt_ns;    /* what its time may be off, at every launch alike */
     struct moment end; /* of its newest launch */
 };
 
