@@ -16,6 +16,8 @@
 /* Of transfers of one size only, what does not go with the bytes. */
 #define USUAL_NS 10000
 #define ROUNDS   20
+/* Of fewer, one that is explained by something else makes up transfers of any length. */
+#define EQUATIONS_LEAST 4
 
 double gwa_job_transfer_ns(const struct job_kind *k, double calls, double bytes)
 {
@@ -211,7 +213,7 @@ static void fit_kind(struct gwa_job *job, unsigned k, const struct equation *lis
         s.bt += weight * bytes * time;
         n++;
     }
-    if (!n)
+    if (n < EQUATIONS_LEAST)
         return;
     solve(&s, kind);
     kind->measured = n;
