@@ -35,7 +35,8 @@ ERRORS = {
 }
 # Imports that ask the kernel for nothing, or cannot fail.
 HARMLESS = set(
-    """__ctype_b_loc __ctype_tolower_loc __cxa_atexit __cxa_finalize __errno_location __isoc99_sscanf
+    """__isoc23_sscanf __isoc23_strtol __isoc23_strtoul __isoc23_strtoull bcmp stpcpy
+    __ctype_b_loc __ctype_tolower_loc __cxa_atexit __cxa_finalize __errno_location __isoc99_sscanf
     __register_atfork __stack_chk_fail dl_iterate_phdr dladdr dladdr1 dlerror dlinfo dlopen dlvsym free
     getenv getpid pthread_attr_destroy pthread_attr_init pthread_attr_setdetachstate
     pthread_attr_setstacksize pthread_self pthread_sigmask qsort sched_yield sigfillset snprintf strtod
