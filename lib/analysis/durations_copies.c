@@ -1,6 +1,7 @@
 /* Expected durations of copies, memsets and graphs. */
 #include "durations_internal.h"
 #include "grow.h"
+#include "order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -43,12 +44,6 @@ static const struct {
     [GWT_SAMPLE_D2H] = {1550, 2600},
 };
 
-static int by_ns(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static bool has_engine(unsigned class)
 {
     return class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H;
@@ -74,7 +69,7 @@ static void settle_bucket(struct bucket *b, bool waits, double adds)
         double scale = b->bytes < MANY_BYTES ? 1 : b->bytes / (double)b->kept[i].bytes;
         ns[i] = adds + scale * ((double)b->kept[i].pair - adds);
     }
-    qsort(ns, n, sizeof(*ns), by_ns);
+    qsort(ns, n, sizeof(*ns), gwa_by_value);
     b->middle = (ns[(n - 1) / 2] + ns[n / 2]) / 2;
     b->spread = 0.74 * (ns[n - 1 - n / 4] - ns[n / 4]); /* of a normal */
 }

@@ -1,6 +1,7 @@
 /* Clocks of several hosts, from collectives: all ranks of one see it end at the same moment, as
  * nearly as its transfers do. Within a host, and one boot of it, the monotonic clock is one. */
 #include "job_internal.h"
+#include "order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,15 +32,9 @@ struct point {
     double at, delta;
 };
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(double *list, size_t count)
 {
-    qsort(list, count, sizeof(*list), by_value);
+    qsort(list, count, sizeof(*list), gwa_by_value);
     return list[count / 2];
 }
 

@@ -5,6 +5,7 @@
  * waiting is its doing; if it did not, the rank was late because it had waited for another. */
 #include "grow.h"
 #include "job_internal.h"
+#include "order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -61,18 +62,6 @@ static struct way way_of(const struct gwa_job *job, const struct job_post *p)
     way.copies = units(base->copies, row->copies);
     way.kernels = (double)(uint32_t)(row->kernels - base->kernels);
     return way;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *list, size_t n)
-{
-    qsort(list, n, sizeof(*list), by_value);
-    return n % 2 ? list[n / 2] : (list[n / 2] + list[n / 2 - 1]) / 2;
 }
 
 /* ---- one collective --------------------------------------------------------------------- */
@@ -140,9 +129,9 @@ static void charge(struct job_rank *r, struct scratch *o, const struct way *late
     double of[GWA_LATE_CAUSE_COUNT] = {0};
     double own = waited;
     if (o->count && isfinite(late->ns)) {
-        own = between(0, late->ns - median(o->ns, o->count), waited);
-        double compute = between(0, late->compute - median(o->compute, o->count), own);
-        double copies = between(0, late->copies - median(o->copies, o->count), own - compute);
+        own = between(0, late->ns - gwa_median(o->ns, o->count), waited);
+        double compute = between(0, late->compute - gwa_median(o->compute, o->count), own);
+        double copies = between(0, late->copies - gwa_median(o->copies, o->count), own - compute);
         /* Nobody is late by what was only guessed. */
         if ((double)r->rows.guessed > GUESSED_LEAST * (double)r->rows.kernels) {
             own -= compute;
@@ -152,7 +141,7 @@ static void charge(struct job_rank *r, struct scratch *o, const struct way *late
             own -= copies;
             copies = 0;
         }
-        bool more = late->kernels > 1.02 * median(o->kernels, o->count) + 1;
+        bool more = late->kernels > 1.02 * gwa_median(o->kernels, o->count) + 1;
         of[more ? GWA_LATE_WORK : GWA_LATE_GPU] = compute;
         of[GWA_LATE_COPIES] = copies;
         of[GWA_LATE_HOST] = own - compute - copies;
@@ -213,7 +202,7 @@ static double above_others(const struct gwa_job *job, size_t rank, double *room,
     for (size_t i = 0; i < job->count; i++)
         if (i != rank && isfinite(share(&job->ranks[i].out)))
             room[count++] = share(&job->ranks[i].out);
-    return count ? fmax(0, share(&job->ranks[rank].out) - median(room, count)) : NAN;
+    return count ? fmax(0, share(&job->ranks[rank].out) - gwa_median(room, count)) : NAN;
 }
 
 static double idle_of(const struct gwa_job_rank *r)

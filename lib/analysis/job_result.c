@@ -1,5 +1,6 @@
 /* From what the join and the analyses left to the job's figures. */
 #include "job_internal.h"
+#include "order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -40,12 +41,6 @@ void gwa_job_result_free(struct gwa_job *job)
     free(r->ops);
     free(r->late);
     *r = (struct gwa_job_result){0};
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* ---- ranks and hosts ------------------------------------------------------------------- */
@@ -257,7 +252,7 @@ static int compare_kernels(const struct gwa_job *job, struct gwa_job_late *l)
                 }
         if (!n)
             continue;
-        qsort(means, n, sizeof(*means), by_value);
+        qsort(means, n, sizeof(*means), gwa_by_value);
         double calls = (double)r->kernels[k].calls, middle = means[n / 2];
         own += calls * r->kernels[k].mean_us;
         usual += calls * middle;
@@ -282,7 +277,7 @@ static int compare_copies(const struct gwa_job *job, struct gwa_job_late *l)
     for (size_t i = 0; i < job->count; i++)
         if (i != l->rank && isfinite(job->ranks[i].copy_gb_per_s))
             list[n++] = job->ranks[i].copy_gb_per_s;
-    qsort(list, n, sizeof(*list), by_value);
+    qsort(list, n, sizeof(*list), gwa_by_value);
     l->copy_gb_per_s = job->ranks[l->rank].copy_gb_per_s;
     l->usual_gb_per_s = n ? list[n / 2] : NAN;
     free(list);

@@ -1,4 +1,5 @@
 #include "memory_internal.h"
+#include "order.h"
 
 #include <errno.h>
 #include <math.h>
@@ -80,18 +81,6 @@ void gwa_live_free(struct gwa_live *l)
 #define POINTS_MIN 12u
 #define RISING     0.8
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof(*values), ascending);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 /* The median slope over all pairs, and how many of them rise. */
 static double slope_of(const struct gwa_trend_point *p, size_t count, double *pairs, double *rising)
 {
@@ -104,7 +93,7 @@ static double slope_of(const struct gwa_trend_point *p, size_t count, double *pa
             up += p[j].y > p[i].y;
         }
     *rising = n ? (double)up / (double)n : 0;
-    return n ? median(pairs, n) : 0;
+    return n ? gwa_median(pairs, n) : 0;
 }
 
 int gwa_trend(struct gwa_trend_point *p, size_t count, struct gwa_trend *out)
@@ -119,7 +108,7 @@ int gwa_trend(struct gwa_trend_point *p, size_t count, struct gwa_trend *out)
         scratch[i] = p[i].y;
     }
     if (n)
-        out->median = median(scratch, n);
+        out->median = gwa_median(scratch, n);
     if (n >= POINTS_MIN) {
         out->slope = slope_of(p, n, scratch, &rising);
         if (!(out->slope > 0) || rising < RISING)

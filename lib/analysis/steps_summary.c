@@ -1,6 +1,7 @@
 /* From the rows of the second pass to medians over the steady steps. */
 #include "analysis.h"
 #include "steps_internal.h"
+#include "order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,17 +11,11 @@ struct values {
     size_t count;
 };
 
-static int by_double(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static struct gwa_spread spread_of(struct values *v)
 {
     if (!v->count)
         return (struct gwa_spread){NAN, NAN, NAN};
-    qsort(v->list, v->count, sizeof(*v->list), by_double);
+    qsort(v->list, v->count, sizeof(*v->list), gwa_by_value);
     return (struct gwa_spread){v->list[0], v->list[v->count / 2], v->list[v->count - 1]};
 }
 
@@ -209,7 +204,7 @@ static void unusual(const struct gwa_steps *s, struct values *v, struct gwa_step
         step++;
     }
     if (n) {
-        qsort(gaps, n, sizeof(*gaps), by_double);
+        qsort(gaps, n, sizeof(*gaps), gwa_by_value);
         double usual = gaps[n / 2];
         size_t same = 0;
         for (size_t i = 0; i < n; i++)

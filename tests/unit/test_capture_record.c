@@ -8,6 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "test_capture_fake.h"
+
 static struct gwt_ring_header header;
 struct gwt_ring_header *gw_header = &header;
 static uint32_t alive = 1;
@@ -68,26 +70,6 @@ void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, ui
 {
     (void)stream, (void)f, (void)arg, (void)t1;
     fail();
-}
-void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1)
-{
-    (void)stream, (void)scope, (void)t1;
-    fail();
-}
-void gw_stream_timed_by_user(uint16_t stream, uint64_t now_)
-{
-    (void)stream, (void)now_;
-    fail();
-}
-void gw_stream_carries_collectives(uint16_t stream)
-{
-    (void)stream;
-    fail();
-}
-bool gw_event_times(const void *event)
-{
-    (void)event;
-    return false;
 }
 
 /* Time between calls is too short here for a section: test_capture_section.c has those. */

@@ -62,23 +62,7 @@
       "_Z35kOptimizerStatic8bit2StateBlockwiseI13__nv_bfloat16Li3ELi256ELi1EEvPT_S2_PhS3_fffffif"  \
       "PfS4_S4_S4_ffbi")
 
-enum {
-#define X(id, timing, name) id,
-    KERNELS(X)
-#undef X
-};
-
-static const char image_text[] = "SIMIMAGE\n"
-#define X(id, timing, name) "kernel " name " " timing " params=8,8,4\n"
-    KERNELS(X)
-#undef X
-    ;
-static struct fatbin_wrapper image = FATBIN(image_text);
-static struct kernel kernels[] = {
-#define X(id, timing, kernel_name) [id] = {.name = kernel_name},
-    KERNELS(X)
-#undef X
-};
+#include "kernels.h"
 
 static struct blas *blas;
 static int *staging; /* pinned, where .item() reads to */

@@ -26,23 +26,7 @@
     X(BACKWARD, "us=6", "_Z13gemm_backwardPfPKfS1_i")                                              \
     X(UPDATE, "us=4", "_Z25multi_tensor_apply_kernelILi4E4AdamEvPf")
 
-enum {
-#define X(id, timing, name) id,
-    KERNELS(X)
-#undef X
-};
-
-static const char image_text[] = "SIMIMAGE\n"
-#define X(id, timing, name) "kernel " name " " timing " params=8,8,4\n"
-    KERNELS(X)
-#undef X
-    ;
-static struct fatbin_wrapper image = FATBIN(image_text);
-static struct kernel kernels[] = {
-#define X(id, timing, kernel_name) [id] = {.name = kernel_name},
-    KERNELS(X)
-#undef X
-};
+#include "kernels.h"
 
 #define LAYERS  4
 #define MICRO   4

@@ -28,23 +28,7 @@
     X(EXPERT, "us=4", "_Z6expertPfPKfi")                                                           \
     X(ARGMAX, "us=2", "_Z11ArgMaxKernelPlPKfi")
 
-enum {
-#define X(id, timing, name) id,
-    KERNELS(X)
-#undef X
-};
-
-static const char image_text[] = "SIMIMAGE\n"
-#define X(id, timing, name) "kernel " name " " timing " params=8,8,4\n"
-    KERNELS(X)
-#undef X
-    ;
-static struct fatbin_wrapper image = FATBIN(image_text);
-static struct kernel kernels[] = {
-#define X(id, timing, kernel_name) [id] = {.name = kernel_name},
-    KERNELS(X)
-#undef X
-};
+#include "kernels.h"
 
 #define LAYERS     6
 #define BATCH      65536

@@ -48,24 +48,7 @@
       "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernelINS1_32FusedOptimizerTensorListMetad" \
       "ataILi4EEENS1_20FusedAdamMathFunctorIfLi4ELNS0_9ADAM_MODEE0ELb0EEEJEEEvT_T0_DpT1_")
 
-enum {
-#define X(id, timing, name) id,
-    KERNELS(X)
-#undef X
-        KERNEL_COUNT
-};
-
-static const char image_text[] = "SIMIMAGE\n"
-#define X(id, timing, name) "kernel " name " " timing " params=8,8,4\n"
-    KERNELS(X)
-#undef X
-    ;
-static struct fatbin_wrapper image = FATBIN(image_text);
-static struct kernel kernels[] = {
-#define X(id, timing, kernel_name) [id] = {.name = kernel_name},
-    KERNELS(X)
-#undef X
-};
+#include "kernels.h"
 
 #define LAYERS      12
 #define BUCKETS     4
