@@ -9,6 +9,7 @@
 
 #include <gpuwait/format.h>
 
+#include <stdbool.h>
 #include <time.h>
 
 extern uint32_t gw_clock;                /* enum gwt_clock, set once before the first record */
@@ -34,6 +35,15 @@ static inline uint64_t gw_clock_ns(clockid_t id)
 static inline uint64_t gw_now_ns(void)
 {
     return gw_unlikely(gw_clock_test) ? gw_clock_test() : gw_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Under test a thread of ours sleeps by the virtual clock, which then waits for it when it wakes.
+ * post: true if so; false: it is for the caller to sleep. */
+static inline bool gw_test_nap(uint64_t ns)
+{
+    if (gw_nap_test)
+        gw_nap_test(ns);
+    return gw_nap_test;
 }
 
 /* pre:  gw_clock is GWT_CLOCK_TSC. */

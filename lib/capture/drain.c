@@ -184,6 +184,7 @@ static bool round_of(bool all)
 static void *run(void *arg)
 {
     (void)arg;
+    pthread_setname_np(pthread_self(), "gpuwait-drain");
     while (gw_load_acquire(&gw_state) == GW_STARTING)
         gw_pause();
     gw_store_relaxed(&gw_header->counters[GWT_C_CALL_NS_X1000], gw_measure_cost());
@@ -210,7 +211,8 @@ static void *run(void *arg)
             break;
         const struct timespec nap = {.tv_nsec = WAKE_NS};
         uint32_t kicks = gw_load_relaxed(&kick_word);
-        futex(&kick_word, FUTEX_WAIT, kicks, &nap);
+        if (!gw_test_nap(WAKE_NS))
+            futex(&kick_word, FUTEX_WAIT, kicks, &nap);
     }
     int r = gwt_writer_close(writer);
     if (r < 0)

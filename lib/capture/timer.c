@@ -62,9 +62,7 @@ static bool may_call(void)
 /* The timer thread's own sleep. */
 static void nap(long ns)
 {
-    if (gw_nap_test)
-        gw_nap_test((uint64_t)ns);
-    else
+    if (!gw_test_nap((uint64_t)ns))
         nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 

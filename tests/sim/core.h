@@ -93,6 +93,10 @@ struct sim_thread {
     uint64_t cpu_ns;
     int own;
     bool quiet;
+    bool naps; /* has slept in virtual time: the clock stands while it is awake, see host.c */
+    int nap;
+    int64_t wake;
+    struct sim_thread *next_napper;
     bool in_callback;
     uint64_t callback_ns;
     int64_t accounted; /* real time: up to here the cost of the call under way is spent */

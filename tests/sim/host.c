@@ -125,23 +125,20 @@ static void pace(void)
 
 /* ---- naps: threads of a recorder's that sleep in virtual time ------------------------------
  *
- * Whoever carries the clock to the time at which one is to wake lets it run until it sleeps
- * again, so that what it does happens at that time, as it would beside a real program. Bounded
- * in real time, both ways: it may need a lock that this thread holds, or the clock may stop. */
+ * While one that has napped before is awake, the clock stands: what it does happens at the time at
+ * which it woke, as it would beside a real program, however seldom a busy machine lets it run.
+ * Bounded in real time, both ways: it may need a lock that this thread holds, or the clock may
+ * stop. */
 #define NAP_REAL_NS  20000000
-#define HAND_REAL_NS 500000000 /* a busy machine may be long in letting the thread run */
+#define HAND_REAL_NS 500000000
 #define STEP_NS      1000000
 
-struct nap {
-    int64_t wake;
-    bool over;
-    struct nap *next;
-};
+enum { NAP_NEVER, NAP_ASLEEP, NAP_AWAKE };
+
 static pthread_mutex_t nap_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t nap_cond = PTHREAD_COND_INITIALIZER;
-static struct nap *naps;
-static int64_t next_wake = INT64_MAX;
-static unsigned woken; /* and not asleep again */
+static struct sim_thread *nappers;
+static int64_t next_look = INT64_MAX; /* when one of them is to wake; 0: one is awake */
 
 static struct timespec real_in(int64_t ns)
 {
@@ -151,33 +148,61 @@ static struct timespec real_in(int64_t ns)
     return (struct timespec){ts.tv_sec + ns / 1000000000, ns % 1000000000};
 }
 
-static void find_next_wake(void)
+/* pre: nap_lock is held, as below */
+static void find_next_look(void)
 {
     int64_t next = INT64_MAX;
-    for (struct nap *n = naps; n; n = n->next)
-        if (!n->over && n->wake < next)
-            next = n->wake;
-    __atomic_store_n(&next_wake, next, __ATOMIC_SEQ_CST);
+    for (struct sim_thread *t = nappers; t; t = t->next_napper) {
+        int64_t at = t->nap == NAP_AWAKE ? 0 : t->nap == NAP_ASLEEP ? t->wake : INT64_MAX;
+        if (at < next)
+            next = at;
+    }
+    __atomic_store_n(&next_look, next, __ATOMIC_SEQ_CST);
 }
 
-static void nap_until(int64_t t)
+static void naps_changed(void)
 {
-    struct nap me = {.wake = t}, **p;
+    find_next_look();
+    pthread_cond_broadcast(&nap_cond);
+}
+
+/* post: those in state `from` who are to wake by `now` are in state `to` */
+static void turn(int from, int to, int64_t now)
+{
+    for (struct sim_thread *t = nappers; t; t = t->next_napper)
+        if (t->nap == from && t->wake <= now)
+            t->nap = to;
+    naps_changed();
+}
+
+static void nap_until(struct sim_thread *t, int64_t wake)
+{
     struct timespec limit = real_in(NAP_REAL_NS);
     pthread_mutex_lock(&nap_lock);
-    me.next = naps;
-    naps = &me;
-    find_next_wake();
-    if (woken)
-        woken--;
-    pthread_cond_broadcast(&nap_cond);
-    while (!me.over)
+    if (!t->naps) {
+        t->naps = true;
+        t->next_napper = nappers;
+        nappers = t;
+    }
+    t->wake = wake;
+    t->nap = NAP_ASLEEP;
+    naps_changed();
+    while (t->nap == NAP_ASLEEP)
         if (pthread_cond_timedwait(&nap_cond, &nap_lock, &limit) == ETIMEDOUT)
-            break;
-    for (p = &naps; *p != &me; p = &(*p)->next)
-        ;
-    *p = me.next;
-    find_next_wake();
+            t->nap = NAP_AWAKE;
+    find_next_look();
+    pthread_mutex_unlock(&nap_lock);
+}
+
+static void napper_gone(struct sim_thread *t)
+{
+    struct sim_thread **at = &nappers;
+    pthread_mutex_lock(&nap_lock);
+    while (*at && *at != t)
+        at = &(*at)->next_napper;
+    if (*at)
+        *at = t->next_napper;
+    naps_changed();
     pthread_mutex_unlock(&nap_lock);
 }
 
@@ -185,16 +210,10 @@ static void hand_over(void)
 {
     struct timespec limit = real_in(HAND_REAL_NS);
     pthread_mutex_lock(&nap_lock);
-    for (struct nap *n = naps; n; n = n->next)
-        if (!n->over && n->wake <= sim_clock()) {
-            n->over = true;
-            woken++;
-        }
-    find_next_wake();
-    pthread_cond_broadcast(&nap_cond);
-    while (woken)
+    turn(NAP_ASLEEP, NAP_AWAKE, sim_clock());
+    while (!__atomic_load_n(&next_look, __ATOMIC_SEQ_CST))
         if (pthread_cond_timedwait(&nap_cond, &nap_lock, &limit) == ETIMEDOUT)
-            woken = 0;
+            turn(NAP_AWAKE, NAP_NEVER, INT64_MAX); /* until it naps again */
     pthread_mutex_unlock(&nap_lock);
 }
 
@@ -203,12 +222,12 @@ static void advance_to(int64_t t)
 {
     for (;;) {
         int64_t old = __atomic_load_n(&virtual_now, __ATOMIC_SEQ_CST);
-        int64_t wake = __atomic_load_n(&next_wake, __ATOMIC_SEQ_CST);
-        int64_t to = wake < t ? wake : t;
+        int64_t look = __atomic_load_n(&next_look, __ATOMIC_SEQ_CST);
+        int64_t to = look < t ? look : t;
         while (to > old && !__atomic_compare_exchange_n(&virtual_now, &old, to, false,
                                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             ;
-        if (wake > t)
+        if (look > t)
             break;
         hand_over();
     }
@@ -237,7 +256,7 @@ void sim_spend(uint64_t ns)
             uint64_t step = ns < STEP_NS ? ns : STEP_NS;
             __atomic_add_fetch(&t->cpu_ns, step, __ATOMIC_RELAXED);
             int64_t now = __atomic_add_fetch(&virtual_now, (int64_t)step, __ATOMIC_SEQ_CST);
-            if (now >= __atomic_load_n(&next_wake, __ATOMIC_SEQ_CST))
+            if (now >= __atomic_load_n(&next_look, __ATOMIC_SEQ_CST))
                 hand_over();
             ns -= step;
         } while (ns);
@@ -280,7 +299,7 @@ SIM_EXPORT void sim_sleep_ns(uint64_t ns)
     else if (t->in_callback)
         t->callback_ns += ns;
     else if (t->quiet)
-        nap_until(sim_clock() + (int64_t)ns);
+        nap_until(t, sim_clock() + (int64_t)ns);
     else
         advance_to(sim_clock() + (int64_t)ns);
 }
@@ -325,6 +344,10 @@ static void after_fork_child(void)
 {
     pthread_mutex_init(&lock, NULL);
     pthread_mutex_init(&threads_lock, NULL);
+    pthread_mutex_init(&nap_lock, NULL);
+    pthread_cond_init(&nap_cond, NULL);
+    nappers = NULL;
+    next_look = INT64_MAX;
     forked = sim_initialised;
     sim_initialised = false;
     sim_truth_forget();
@@ -341,6 +364,7 @@ static void at_exit(void)
 static void thread_gone(void *p)
 {
     struct sim_thread **at = &threads;
+    napper_gone(p);
     pthread_mutex_lock(&threads_lock);
     while (*at != p)
         at = &(*at)->next;

@@ -19,29 +19,16 @@ recorded() { # FAULT
         -f "$1" -r 1 -H $hosts -o 10 -t "$job/truth"
 }
 
-afresh() { # FAULT
-    rm -rf "$job"
-    mkdir -p "$job/truth"
-    recorded "$1"
-}
-
 judged() { # FAULT
     python3 "$here/ranks.py" "$job" "$1" 1 10
 }
 
-# The recorder's own threads run by real time beside a virtual clock, which a busy machine lets run
-# ahead of them: what the host did meanwhile, or how long a copy lasts, is then not seen. Such a job is
-# recorded once more; what is wrong with the report is wrong twice.
-judged_or_again() { # FAULT
-    judged "$1" && return
-    echo "once more:"
-    afresh "$1" && judged "$1"
-}
-
 for f; do
     job=${KEEP:-$work}/$n.$f
-    check "$n ranks, $f" afresh "$f"
-    check "$n ranks, $f: judged" judged_or_again "$f"
+    rm -rf "$job"
+    mkdir -p "$job/truth"
+    check "$n ranks, $f" recorded "$f"
+    check "$n ranks, $f: judged" judged "$f"
     sed 's/^/  /' "$work/out"
     [ -n "${KEEP-}" ] || rm -rf "$job"
 done
