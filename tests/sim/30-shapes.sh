@@ -5,8 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
 
-check "shapes runs" env GPUWAIT_GPU_TIMING=20 GPUWAIT_OUT="$work/dump" \
-    LD_PRELOAD="$B/libgpuwait.so" "$sim/clients/shapes" 150 1500
+check "shapes runs" env SIM_CLOCK=virtual GPUWAIT_TEST_CLOCK=1 GPUWAIT_GPU_TIMING=20 \
+    GPUWAIT_OUT="$work/dump" LD_PRELOAD="$B/libgpuwait.so" "$sim/clients/shapes" 150 800
 "$B/gpuwait" info --events --json "$work/dump" >"$work/events" 2>"$work/err"
 cat >"$work/count.py" <<'PY'
 import json, sys

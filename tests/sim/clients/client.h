@@ -133,6 +133,14 @@ __attribute__((unused)) static uint64_t wall_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* The simulation's clock, or that of the wall. */
+__attribute__((unused)) static uint64_t now_ns(void)
+{
+    typedef uint64_t clock_of(void);
+    clock_of *now = SIM_SYMBOL(clock_of, "sim_now_ns");
+    return now ? now() : wall_ns();
+}
+
 /* Burns CPU, as Python or a tokenizer does. */
 __attribute__((unused)) static void burn_us(double us)
 {

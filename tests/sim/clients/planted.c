@@ -17,13 +17,6 @@ enum { SHORT, LONG, KERNELS };
 static struct kernel kernels[KERNELS] = {{.name = "short"}, {.name = "long"}};
 static cudaStream_t stream;
 
-static uint64_t now_ns(void)
-{
-    typedef uint64_t clock_of(void);
-    clock_of *now = SIM_SYMBOL(clock_of, "sim_now_ns");
-    return now ? now() : wall_ns();
-}
-
 static void run(int kernel)
 {
     dim3 one = {1, 1, 1};

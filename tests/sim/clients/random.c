@@ -259,11 +259,9 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < length; i++)
         list[i] = make_step();
 
-    uint64_t (*clock_now)(void) = (uint64_t(*)(void))sim_symbol("sim_now_ns");
-    uint64_t begin = clock_now ? clock_now() : wall_ns();
-    uint64_t end = begin + (uint64_t)(ms * 1e6);
+    uint64_t end = now_ns() + (uint64_t)(ms * 1e6);
     unsigned rounds = 0;
-    while ((clock_now ? clock_now() : wall_ns()) < end) {
+    while (now_ns() < end) {
         if (repeats) {
             rounds++;
             for (unsigned i = 0; i < length; i++)

@@ -11,14 +11,14 @@ static struct kernel kernels[] = {{.name = "_Z4workPf"}};
 int main(int argc, char **argv)
 {
     long shapes = argument(argc, argv, 1, 150), ms = argument(argc, argv, 2, 1500);
-    uint64_t launches = 0, syncs = 0, end = wall_ns() + (uint64_t)ms * 1000000;
+    uint64_t launches = 0, syncs = 0;
     float *device;
     void *args[] = {&device};
     cudaStream_t stream;
     register_kernels(&image, kernels, 1);
     CHECK(cudaMalloc((void **)&device, 4096));
     CHECK(cudaStreamCreateWithFlags(&stream, CU_STREAM_NON_BLOCKING));
-    while (wall_ns() < end) {
+    for (uint64_t end = now_ns() + (uint64_t)ms * 1000000; now_ns() < end;) {
         for (long i = 0; i < shapes; i++) {
             dim3 grid = {(unsigned)(1 + i % 40), (unsigned)(1 + i / 40), 1}, block = {128, 1, 1};
             CHECK(launch(&kernels[0], grid, block, args, 0, stream));

@@ -19,13 +19,6 @@ static float *device;
 static uint64_t end_ns, made;
 static long rate;
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void launches(cudaStream_t stream, long n)
 {
     int i = 0;
