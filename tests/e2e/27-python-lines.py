@@ -88,8 +88,8 @@ def lines():
             "other": "inside a call, of the main thread"}
     check("the job has its marks", set(marked.values()) == set(whys), marked)
     seen, stacks, other = set(), [], []
-    for _ in range(4):  # what is seen is a matter of chance
-        part, info, events = record([PYTHON, JOB, "4"])
+    for _ in range(4):  # what is seen is a matter of chance: then the rest alone
+        part, info, events = record([PYTHON, JOB, "4"] + sorted(set(whys) - seen))
         instants(events)
         check("no more than 10 a second, after 10 at once", len(part) <= 10 + 10 * 4.5, len(part))
         check("none without a frame", count(info, "of those, without a frame") == 0, info)
