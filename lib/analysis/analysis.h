@@ -34,8 +34,8 @@ enum gwa_idle_class {
 /* When one kernel of NCCL ran, of those that were executed, in the order of their calls' return:
  * what only all ranks together tell. */
 struct gwa_comm_time {
-    int64_t come, end; /* the last rank came; it ended; INT64_MIN: not known */
-    uint8_t op;        /* by which its time is added up: below GWA_COMM_OPS */
+    int64_t wait, ns; /* from its start: until the last rank came, until its end; -1: not known */
+    uint8_t op;       /* by which its time is added up: below GWA_COMM_OPS */
 };
 #define GWA_COMM_OPS 16u
 

@@ -188,11 +188,21 @@ const char *gwa_job_why_not(const struct gwa_job *job, bool *told)
 
 /* ---- analyse -------------------------------------------------------------------------- */
 
-/* What the join knows of a rank's kernels of NCCL, in its own clock. */
+/* From the rank's coming to a collective to its end, as shown, or by how long such ones take. Not
+ * by a bound: that the end was sooner says that the model is late, start and all. */
+static int64_t lasted(const struct gwa_job *job, const struct job_collective *c, int64_t start)
+{
+    if (c->shown != NEVER && c->anchored)
+        return c->end > start ? c->end - start : 0;
+    return (c->last > start ? c->last - start : 0) +
+           (int64_t)gwa_job_transfer_ns(&job->kinds[c->kind], 1, (double)c->bytes);
+}
+
+/* What the join knows of a rank's kernels of NCCL: from their start on, which the rank's own model
+ * places as well as the join does. */
 static int times_of(const struct gwa_job *job, size_t index, struct gwa_comm_time **out)
 {
     const struct job_rank *r = &job->ranks[index];
-    const struct job_clock *clock = job_clock_of(job, index);
     bool told;
     gwa_job_why_not(job, &told);
     struct gwa_comm_time *list = calloc(r->rows.count ? r->rows.count : 1, sizeof(*list));
@@ -203,11 +213,11 @@ static int times_of(const struct gwa_job *job, size_t index, struct gwa_comm_tim
         const struct job_row *row = &r->rows.list[i];
         const struct job_collective *c =
             row->comm == JOB_NO_COMM ? NULL : &job->collectives[row->number];
-        list[i] = (struct gwa_comm_time){.come = NEVER, .end = NEVER, .op = row->op};
+        list[i] = (struct gwa_comm_time){.wait = -1, .ns = -1, .op = row->op};
         if (!told || !c || c->end == NEVER || !job->comms[c->comm].usable)
             continue;
-        list[i].come = job_own(clock, c->last);
-        list[i].end = job_own(clock, c->end);
+        list[i].wait = c->last > r->starts[i] ? c->last - r->starts[i] : 0;
+        list[i].ns = lasted(job, c, r->starts[i]);
     }
     return 0;
 }

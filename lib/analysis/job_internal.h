@@ -37,7 +37,8 @@ double gwa_job_op_factor(unsigned op, double ranks);
 /* When something is over, by what is known of one rank: no sooner than `host`, which is a time of
  * its clock, and than so long after the ends of its own rows (numbered from 1; 0: none). */
 struct job_moment {
-    int64_t host; /* NEVER */
+    int64_t host;  /* NEVER */
+    int64_t since; /* `host` less this was modelled: from a submission, or what a call showed */
     struct {
         uint32_t row;
         int64_t after;
@@ -51,6 +52,7 @@ struct job_row {  /* one kernel of NCCL */
     int64_t host; /* ready for it: as struct job_moment ... */
     float after[2];
     uint32_t on[2];
+    float modelled; /* ns that lead to `host` */
     uint32_t base;
     uint32_t
         before; /* ... and once this row's kernel ended, which is the one before in its stream */
@@ -68,8 +70,14 @@ struct job_seen {
     int64_t at; /* the end of it */
     int64_t host;
     int64_t after[2];
-    uint32_t on[2]; /* on[1]: the newest, the collective that it may tell the end of */
+    uint32_t on[2];  /* on[1]: the newest, the collective that it may tell the end of */
+    float modelled;  /* as of a row */
+    float lasted_ns; /* the call */
 };
+
+/* A call that found the work done lasts for a while too, and may end long after that was: the end
+ * was during the call if it was no longer before than so many times as long. */
+#define JOB_CAUGHT 20
 
 struct job_comm {      /* of one process */
     uint64_t identity; /* between two: of the pair */
@@ -174,6 +182,7 @@ struct job_collective {
     uint8_t op, kind;
     bool waited_for; /* something else waits for its end: it is not only passed by */
     bool anchored;   /* its end is what was shown, or a bound */
+    float modelled;  /* ns of a rank that lead to `last` since what is anchored */
     /* Of transfers that its end rests on since the newest that is anchored: of each kind, how
      * many, and their bytes. */
     struct {
@@ -241,6 +250,7 @@ struct gwa_job {
     struct job_collective *collectives;
     size_t collectives_count;
     struct job_kind kinds[JOB_KINDS];
+    double off_share; /* of modelled time, by which that is off; 0: not learnt yet */
     struct job_post *posts;
     int64_t from, to; /* common clock: what all times are of */
     struct job_look looks[JOB_LOOKS];

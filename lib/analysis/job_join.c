@@ -33,6 +33,7 @@ int64_t gwa_job_row_end(const struct gwa_job *job, size_t rank, uint32_t row)
 struct coming {
     int64_t at;
     uint32_t after;
+    float modelled; /* ns since that, or since the host decided */
 };
 
 /* post: false: not known yet. */
@@ -45,15 +46,15 @@ static bool raise_to(const struct gwa_job *job, size_t rank, uint32_t row, int64
     if (end == NEVER)
         return false;
     if (end + after > c->at)
-        *c = (struct coming){.at = end + after, .after = row};
+        *c = (struct coming){.at = end + after, .after = row, .modelled = (float)after};
     return true;
 }
 
 static bool ready_at(const struct gwa_job *job, size_t rank, const struct job_row *row,
                      struct coming *c)
 {
-    c->at = job_common(job_clock_of(job, rank), row->host);
-    c->after = 0;
+    *c = (struct coming){.at = job_common(job_clock_of(job, rank), row->host),
+                         .modelled = row->modelled};
     if (c->at == NEVER)
         c->at = -((int64_t)1 << 61);
     return raise_to(job, rank, row->on[0], (int64_t)row->after[0], c) &&
@@ -85,6 +86,7 @@ static void post(struct gwa_job *job, struct job_collective *c, size_t rank,
             how->after ? collective_of(job, row_of(job, rank, how->after)) : NULL;
         c->last = how->at;
         c->late = (uint32_t)rank;
+        c->modelled = how->modelled + (before && !before->anchored ? before->modelled : 0);
         if (before && !before->anchored)
             memcpy(c->path, before->path, sizeof(c->path));
         else

@@ -7,7 +7,7 @@
 
 static inline struct job_moment job_moment_at(int64_t host)
 {
-    return (struct job_moment){.host = host};
+    return (struct job_moment){.host = host, .since = host};
 }
 
 /* Sums that a file's nonsense has made stay below. */
@@ -31,7 +31,7 @@ static inline void job_moment_later(struct job_moment *m, int64_t ns)
 static inline void job_moment_from(struct job_moment *m, int64_t host)
 {
     if (m->host < host)
-        m->host = host;
+        m->host = m->since = host;
 }
 
 /* ends: what is supposed of each row so far, by number. */
@@ -74,7 +74,10 @@ static inline void job_moment_add(struct job_moment *m, uint32_t row, int64_t af
 static inline void job_moment_join(struct job_moment *m, const struct job_moment *other,
                                    const int64_t *ends)
 {
-    job_moment_from(m, other->host);
+    if (m->host < other->host) {
+        m->host = other->host;
+        m->since = other->since;
+    }
     job_moment_add(m, other->on[0].row, other->on[0].after, ends);
     job_moment_add(m, other->on[1].row, other->on[1].after, ends);
     if (other->base > m->base)

@@ -18,8 +18,12 @@
 
 struct stream {
     struct job_moment end, wait;
+    uint64_t wait_ordinal; /* whose end wait.host is: in the stream `wait_of` */
+    uint16_t wait_of;
     struct gwa_context context;
-    uint32_t row; /* its last operation was this row's kernel; 0: another */
+    uint64_t ordinal, done_ordinal; /* of what it was given; up to there a call showed ... */
+    struct job_moment done;         /* ... that it was over by then */
+    uint32_t row;                   /* its last operation was this row's kernel; 0: another */
     uint8_t type, device;
     bool blocking; /* ordered against the legacy default stream */
 };
@@ -27,8 +31,8 @@ struct stream {
 struct recorded {
     uint64_t handle;
     struct job_moment end;
-    uint32_t row;    /* as of its stream */
-    uint16_t stream; /* 0: none */
+    uint64_t ordinal; /* in its stream */
+    uint16_t stream;  /* 0: none */
 };
 
 struct scan {
@@ -73,6 +77,17 @@ static int stream_of(struct scan *s, const struct gwt_event *e, struct stream **
     return 0;
 }
 
+/* Its next operation waits for `m`, when all up to the ordinal in the stream `of` is over. */
+static void wait_until(const struct scan *s, struct stream *stream, const struct job_moment *m,
+                       uint16_t of, uint64_t ordinal)
+{
+    if (m->host > stream->wait.host) {
+        stream->wait_of = of;
+        stream->wait_ordinal = ordinal;
+    }
+    job_moment_join(&stream->wait, m, s->ends);
+}
+
 /* What the legacy default stream and those that it orders wait for in each other. */
 static void order(struct scan *s, struct stream *stream)
 {
@@ -83,15 +98,18 @@ static void order(struct scan *s, struct stream *stream)
         const struct stream *other = s->streams[s->known[i]];
         if (other != stream && other->device == stream->device &&
             (legacy ? other->blocking : other->type == GWT_STREAM_LEGACY))
-            job_moment_join(&stream->wait, &other->end, s->ends);
+            wait_until(s, stream, &other->end, s->known[i], other->ordinal);
     }
 }
 
 /* post: when the stream is ready for what the call submits, its own last operation left out. */
 static struct job_moment ready(struct scan *s, struct stream *stream, const struct gwt_event *e)
 {
+    const struct stream *of = s->streams[stream->wait_of];
     order(s, stream);
     struct job_moment m = stream->wait;
+    if (of && stream->wait_ordinal <= of->done_ordinal && m.host > of->done.host)
+        m.host = m.since = of->done.host;
     job_moment_from(&m, e->t1_ns + GWA_START_NS);
     return m;
 }
@@ -105,11 +123,17 @@ static void occupy(struct scan *s, struct stream *stream, struct job_moment m, d
     job_moment_later(&m, ns < 1 ? 1 : ns > LONGEST_NS ? LONGEST_NS : (int64_t)ns);
     stream->end = m;
     stream->row = 0;
+    stream->ordinal++;
 }
 
 /* ---- NCCL's kernels ------------------------------------------------------------------- */
 
 #define UNITS(ns) ((uint32_t)(uint64_t)fmod((ns) / 100, 4294967296.0))
+
+static float modelled(const struct job_moment *m)
+{
+    return m->host == NEVER ? 0 : (float)(m->host - m->since);
+}
 
 static int add_row(struct scan *s, const struct job_moment *m, uint32_t before)
 {
@@ -120,6 +144,7 @@ static int add_row(struct scan *s, const struct job_moment *m, uint32_t before)
     r->list[r->count++] = (struct job_row){.host = m->host,
                                            .after = {(float)m->on[0].after, (float)m->on[1].after},
                                            .on = {m->on[0].row, m->on[1].row},
+                                           .modelled = modelled(m),
                                            .base = m->base,
                                            .before = before,
                                            .comm = JOB_NO_COMM,
@@ -156,6 +181,7 @@ static int nccl_kernel(struct scan *s, const struct gwt_event *e, struct stream 
         start = s->ends[before] + s->gap;
     s->ends[r->count] =
         job_later(start, JOB_GUESS_NS + (int64_t)(JOB_GUESS_PER_BYTE * (double)row->bytes));
+    stream->ordinal++;
     stream->end = (struct job_moment){.host = NEVER, .base = (uint32_t)r->count};
     stream->end.on[0].row = (uint32_t)r->count;
     stream->row = (uint32_t)r->count;
@@ -174,8 +200,15 @@ static void record_event(struct scan *s, const struct gwt_event *e, struct strea
     struct recorded *r = recorded_of(s, e->value);
     order(s, stream);
     *r = (struct recorded){
-        .handle = e->value, .end = stream->end, .row = stream->row, .stream = e->stream};
+        .handle = e->value, .end = stream->end, .ordinal = ++stream->ordinal, .stream = e->stream};
     job_moment_join(&r->end, &stream->wait, s->ends);
+}
+
+/* A call that came after it may have shown that it was over sooner than the model says. */
+static const struct job_moment *end_of(const struct scan *s, const struct recorded *r)
+{
+    const struct stream *stream = s->streams[r->stream];
+    return stream && r->ordinal <= stream->done_ordinal ? &stream->done : &r->end;
 }
 
 static void wait_for_event(struct scan *s, const struct gwt_event *e, struct stream *stream)
@@ -183,9 +216,10 @@ static void wait_for_event(struct scan *s, const struct gwt_event *e, struct str
     const struct recorded *r = recorded_of(s, e->value);
     if (!r->stream || r->handle != e->value || r->stream == e->stream)
         return;
-    struct job_moment m = r->end;
+    struct job_moment m = *end_of(s, r);
     job_moment_later(&m, s->handover);
-    job_moment_join(&stream->wait, &m, s->ends);
+    wait_until(s, stream, &m, r->stream, r->ordinal);
+    stream->ordinal++;
 }
 
 /* A call returned that waited for `m`. post: 0 or -ENOMEM. */
@@ -202,26 +236,33 @@ static int see(struct scan *s, const struct job_moment *m, const struct gwt_even
         (struct job_seen){.at = at,
                           .host = m->host,
                           .on = {newest ? m->on[0].row : 0, m->on[newest].row},
-                          .after = {m->on[0].after, m->on[newest].after}};
+                          .after = {m->on[0].after, m->on[newest].after},
+                          .modelled = modelled(m),
+                          .lasted_ns = (float)(e->t1_ns - e->t0_ns)};
     /* Later than all else explains: then the newest collective took so long. */
-    if (at > job_moment_value(m, s->ends))
+    int64_t late = at - job_moment_value(m, s->ends);
+    if (late > 0 && late / JOB_CAUGHT < e->t1_ns - e->t0_ns)
         s->ends[m->on[newest].row] = at - m->on[newest].after;
     return 0;
 }
 
+/* Its waits are over as well as its operations: the model may have meant either to be later. */
 static void ended(struct stream *stream, const struct job_moment *m, int64_t at)
 {
-    stream->end = job_moment_at(at);
-    stream->end.base = m->base;
+    struct job_moment end = job_moment_at(at);
+    end.base = m->base;
     for (int i = 0; i < 2; i++)
-        if (m->on[i].row > stream->end.base)
-            stream->end.base = m->on[i].row;
+        if (m->on[i].row > end.base)
+            end.base = m->on[i].row;
+    stream->end = stream->wait = stream->done = end;
+    stream->done_ordinal = stream->ordinal;
     stream->row = 0;
 }
 
 static int wait_for_stream(struct scan *s, const struct gwt_event *e, struct stream *stream)
 {
     struct job_moment m = stream->end;
+    job_moment_join(&m, &stream->wait, s->ends);
     int rc = see(s, &m, e);
     ended(stream, &m, e->t1_ns - WAKE_NS);
     return rc;
@@ -240,6 +281,53 @@ static int wait_for_device(struct scan *s, const struct gwt_event *e)
     return rc;
 }
 
+/* What led to `from`, and from there to *m, led there by `at`. */
+static void lead_from(struct job_moment *m, const struct job_moment *from, int64_t at)
+{
+    int64_t host = at;
+    if (m->host != NEVER && from->host != NEVER && m->since < from->host) {
+        host = job_later(m->host, at - from->host);
+        m->host = NEVER;
+    }
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++)
+            if (m->on[i].row && m->on[i].row == from->on[k].row) {
+                int64_t by = job_later(at, m->on[i].after - from->on[k].after);
+                host = by > host ? by : host;
+                m->on[i].row = 0;
+            }
+    if (!m->on[0].row) {
+        m->on[0] = m->on[1];
+        m->on[1].row = 0;
+    }
+    if (m->host < host) {
+        m->host = host;
+        m->since = at;
+    }
+}
+
+static int wait_for_recorded(struct scan *s, const struct gwt_event *e)
+{
+    const struct recorded *r = recorded_of(s, e->value);
+    struct stream *stream = s->streams[r->stream];
+    if (!stream || r->handle != e->value)
+        return 0;
+    struct job_moment m = *end_of(s, r);
+    bool over = job_moment_value(&m, s->ends) < e->t0_ns; /* by the model: that is not at odds */
+    int rc = see(s, &m, e);
+    if (r->ordinal == stream->ordinal) {
+        ended(stream, &m, e->t1_ns - WAKE_NS);
+    } else if (r->ordinal > stream->done_ordinal) {
+        struct stream past = {.ordinal = r->ordinal};
+        ended(&past, &m, e->t1_ns - WAKE_NS);
+        if (!over)
+            lead_from(&stream->end, &m, past.end.host);
+        stream->done = past.done;
+        stream->done_ordinal = r->ordinal;
+    }
+    return rc;
+}
+
 static int sync_call(struct scan *s, const struct gwt_event *e)
 {
     switch (GWT_F_SUB(e->flags)) {
@@ -247,16 +335,8 @@ static int sync_call(struct scan *s, const struct gwt_event *e)
         return wait_for_device(s, e);
     case GWT_SCOPE_STREAM:
         return s->streams[e->stream] ? wait_for_stream(s, e, s->streams[e->stream]) : 0;
-    case GWT_SCOPE_EVENT: {
-        struct recorded *r = recorded_of(s, e->value);
-        if (!r->stream || r->handle != e->value)
-            return 0;
-        int rc = see(s, &r->end, e);
-        struct stream past = {.end = r->end};
-        ended(&past, &r->end, e->t1_ns - WAKE_NS);
-        r->end = past.end;
-        return rc;
-    }
+    case GWT_SCOPE_EVENT:
+        return wait_for_recorded(s, e);
     default:
         return 0;
     }

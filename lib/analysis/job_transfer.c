@@ -5,14 +5,22 @@
  * than the host's submissions and older collectives explain, it was the newest collective, less
  * what came after it on the device: its end is shown. Otherwise it had ended by then: a bound. */
 #include "job_internal.h"
+#include "order.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-/* What is known of one rank's durations: so much later is later. */
+/* What is known of one rank's durations: so much later is later. A GPU's clock moves by some
+ * hundredths with its load and heat, and all durations with it: by how much in this job, the calls
+ * say that returned sooner than the model ends what they waited for. */
 #define SLACK_NS    20000
-#define SLACK_SHARE 0.015
+#define SHARE_LEAST 0.015
+#define SHARE_MOST  0.5
+#define TELLING_NS  1e6 /* modelled time that it takes */
+/* What an end is known to besides; a transfer's time is to be so many times its doubt. */
+#define OFF_NS 1000
+#define DOUBTS 2
 /* Of transfers of one size only, what does not go with the bytes. */
 #define USUAL_NS 10000
 #define ROUNDS   20
@@ -41,6 +49,38 @@ static int by_collective(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
+static int64_t slack_ns(const struct gwa_job *job, double modelled)
+{
+    return SLACK_NS + (int64_t)(job->off_share * modelled);
+}
+
+/* When it should have returned, by all but its newest collective, or by that too; and the modelled
+ * time which that rests on. */
+struct expected {
+    int64_t at;
+    double modelled;
+};
+
+static void raise_to(const struct gwa_job *job, size_t rank, uint32_t row, int64_t after,
+                     struct expected *e)
+{
+    const struct job_row *r = row ? &job->ranks[rank].rows.list[row - 1] : NULL;
+    int64_t end = row ? gwa_job_row_end(job, rank, row) : NEVER;
+    if (end == NEVER || end + after <= e->at)
+        return;
+    const struct job_collective *c = r->comm == JOB_NO_COMM ? NULL : &job->collectives[r->number];
+    *e = (struct expected){end + after,
+                           (double)after + (c && !c->anchored ? (double)c->modelled : 0)};
+}
+
+static struct expected without_newest(const struct gwa_job *job, size_t rank,
+                                      const struct job_seen *s)
+{
+    struct expected e = {job_common(job_clock_of(job, rank), s->host), (double)s->modelled};
+    raise_to(job, rank, s->on[0], s->after[0], &e);
+    return e;
+}
+
 /* post: false: it tells nothing of a collective. *shown: its end, else a bound. */
 static bool tells(const struct gwa_job *job, size_t rank, const struct job_seen *s,
                   struct showing *out, bool *shown)
@@ -49,18 +89,17 @@ static bool tells(const struct gwa_job *job, size_t rank, const struct job_seen 
     const struct job_row *row = &r->list[s->on[1] - 1];
     if (row->comm == JOB_NO_COMM || !job->comms[job->collectives[row->number].comm].usable)
         return false;
-    const struct job_clock *clock = job_clock_of(job, rank);
-    int64_t at = job_common(clock, s->at), otherwise = job_common(clock, s->host);
-    if (s->on[0]) {
-        int64_t end = gwa_job_row_end(job, rank, s->on[0]);
-        if (end != NEVER && end + s->after[0] > otherwise)
-            otherwise = end + s->after[0];
-    }
+    const struct job_collective *c = &job->collectives[row->number];
+    struct expected otherwise = without_newest(job, rank, s);
+    int64_t at = job_common(job_clock_of(job, rank), s->at);
     *out = (struct showing){
         .collective = row->number, .rank = (uint32_t)rank, .end = at - s->after[1]};
-    int64_t slack = SLACK_NS + (int64_t)(SLACK_SHARE * (double)s->after[1]);
-    *shown = otherwise == NEVER || at > otherwise + slack;
-    out->end += *shown ? 0 : slack;
+    int64_t come = c->last == NEVER ? at : c->last + s->after[1];
+    double late = (double)(at - (come > otherwise.at ? come : otherwise.at));
+    *shown = late < JOB_CAUGHT * (double)s->lasted_ns &&
+             (otherwise.at == NEVER ||
+              at > otherwise.at + slack_ns(job, otherwise.modelled + (double)s->after[1]));
+    out->end += *shown ? 0 : slack_ns(job, (double)s->after[1]);
     return true;
 }
 
@@ -190,6 +229,12 @@ static size_t equations_of(const struct gwa_job *job, struct equation *list)
     return n;
 }
 
+/* How far the model may be off where it comes to it. */
+static double doubt_ns(const struct gwa_job *job, const struct job_collective *c)
+{
+    return OFF_NS + job->off_share * (double)c->modelled;
+}
+
 /* The least absolute deviation, by weights; of one kind, the others as they are. */
 static void fit_kind(struct gwa_job *job, unsigned k, const struct equation *list, size_t count)
 {
@@ -205,7 +250,7 @@ static void fit_kind(struct gwa_job *job, unsigned k, const struct equation *lis
             all += (double)c->path[m].calls;
         double off = list[i].ns - path_ns(job, c);
         double time = gwa_job_transfer_ns(kind, calls, bytes) + off;
-        double weight = 1 / (fmax(fabs(off), 1000) * all);
+        double weight = 1 / (fmax(fabs(off), doubt_ns(job, c)) * all);
         s.cc += weight * calls * calls;
         s.cb += weight * calls * bytes;
         s.bb += weight * bytes * bytes;
@@ -219,6 +264,22 @@ static void fit_kind(struct gwa_job *job, unsigned k, const struct equation *lis
     kind->measured = n;
 }
 
+/* Transfers that are hidden beside computing tell nothing: what was fitted is then less than the
+ * doubt about the model. */
+static bool stands_out(const struct gwa_job *job, unsigned k, const struct equation *list,
+                       size_t count)
+{
+    double worth = 0, took = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct job_collective *c = list[i].c;
+        double calls = (double)c->path[k].calls, doubt = doubt_ns(job, c);
+        worth += calls * calls / (doubt * doubt);
+        took += calls / (doubt * doubt) *
+                gwa_job_transfer_ns(&job->kinds[k], calls, (double)c->path[k].bytes);
+    }
+    return took >= DOUBTS * sqrt(worth);
+}
+
 static int fit(struct gwa_job *job)
 {
     struct equation *list = calloc(job->collectives_count + 1, sizeof(*list));
@@ -228,17 +289,52 @@ static int fit(struct gwa_job *job)
     for (unsigned round = 0; round < ROUNDS; round++)
         for (unsigned k = 0; k < JOB_KINDS - 1; k++)
             fit_kind(job, k, list, n);
+    for (unsigned k = 0; k < JOB_KINDS - 1; k++)
+        if (job->kinds[k].measured && !stands_out(job, k, list, n))
+            job->kinds[k].measured = 0;
     free(list);
     return 0;
 }
 
 /* ---- all ------------------------------------------------------------------------------ */
 
+/* By which share of what was modelled a call returned sooner than it should have; else 0. */
+static double sooner(const struct gwa_job *job, size_t rank, const struct job_seen *s)
+{
+    struct expected e = without_newest(job, rank, s);
+    raise_to(job, rank, s->on[1], s->after[1], &e);
+    int64_t at = job_common(job_clock_of(job, rank), s->at);
+    return e.at > at + SLACK_NS && e.modelled > TELLING_NS ? (double)(e.at - at) / e.modelled : 0;
+}
+
+/* Before anything was shown. That it ran later than modelled may have other reasons, but as often
+ * as sooner it does. Nine of ten are off by no more. */
+static int learn_share(struct gwa_job *job, size_t seen)
+{
+    double *list = calloc(seen ? seen : 1, sizeof(*list));
+    size_t used = 0;
+    if (!list)
+        return -ENOMEM;
+    for (size_t i = 0; i < job->count; i++)
+        for (size_t k = 0; k < job->ranks[i].rows.seen_count; k++) {
+            double share = sooner(job, i, &job->ranks[i].rows.seen[k]);
+            if (share > 0)
+                list[used++] = share;
+        }
+    qsort(list, used, sizeof(*list), gwa_by_value);
+    double share = used ? list[used * 9 / 10] : 0;
+    job->off_share = fmin(fmax(share, SHARE_LEAST), SHARE_MOST);
+    free(list);
+    return 0;
+}
+
 int gwa_job_learn(struct gwa_job *job)
 {
     size_t seen = 0, used = 0;
     for (size_t i = 0; i < job->count; i++)
         seen += job->ranks[i].rows.seen_count;
+    if (!(job->off_share > 0) && learn_share(job, seen))
+        return -ENOMEM;
     struct showing *list = calloc(seen ? seen : 1, sizeof(*list));
     struct lag *lags = calloc(seen ? seen : 1, sizeof(*lags));
     if (!list || !lags) {

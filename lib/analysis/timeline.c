@@ -207,7 +207,7 @@ static const struct gwa_comm_time *told_of(struct gwa_timeline *t)
 {
     const struct gwa_comm_time *c = t->comm_next < t->comm_count ? &t->comm[t->comm_next] : NULL;
     t->comm_next++;
-    return c && c->end != INT64_MIN ? c : NULL;
+    return c && c->ns >= 0 ? c : NULL;
 }
 
 static int launch(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)

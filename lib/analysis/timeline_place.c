@@ -181,7 +181,8 @@ static void behind(struct stream *s, const struct gwt_event *e, struct placing *
     if (!how->comm)
         return;
     /* It ended when it did, whatever this rank's durations say. */
-    p->end = how->comm->end > start ? how->comm->end : start + 1;
+    int64_t lasted = how->comm->ns < GWA_LONGEST_NS ? how->comm->ns : GWA_LONGEST_NS;
+    p->end = start + (lasted > 1 ? lasted : 1);
     s->end = (struct moment){.at = p->end};
     how->ns = (double)(p->end - start);
 }
@@ -246,7 +247,9 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     piece->phase = GWA_PHASE_OTHER;
     t->placed = s;
     piece->moved = how->inside ? how->moved : NULL;
-    piece->come = how->comm ? how->comm->come : 0;
+    piece->come =
+        how->comm ? p.start + (how->comm->wait < GWA_LONGEST_NS ? how->comm->wait : GWA_LONGEST_NS)
+                  : 0;
     piece->interval = (uint32_t)t->ranges->hint;
     piece->activity = how->activity;
     piece->inside = how->inside;

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mkdump import DRIVER_LEVEL, H2D, NCCL_LEVEL, NESTED, START, STREAM, Dump  # noqa: E402
+from mkdump import DRIVER_LEVEL, EVENT, H2D, NCCL_LEVEL, NESTED, START, STREAM, Dump  # noqa: E402
 
 build = os.path.abspath(os.environ.get("B", os.path.join(os.path.dirname(__file__), "..", "..", "build")))
 FORWARD, BACKWARD, ADAM = "_Z7forwardPfi", "_Z8backwardPfi", "_Z4adamPfi"
@@ -41,7 +41,7 @@ class Rank:
     """One process; times are us of the common clock."""
 
     def __init__(self, number, ranks, host=0, offset=0.0, drift=0.0, slow=1.0, link=1.0, identity=77,
-                 samples=True):
+                 samples=True, off=1.0):
         self.number, self.offset, self.drift = number, offset, drift
         self.slow, self.link = slow, link
         self.host = 1000.0 + 7 * number
@@ -64,7 +64,7 @@ class Rank:
             return
         for name, us in US.items():
             for _ in range(4):
-                self.timed(1, us * slow, d.signature(name, (200, 1, 1)))
+                self.timed(1, us * slow * off, d.signature(name, (200, 1, 1)))
         for _ in range(4):
             self.timed(3, UPLOAD / 50e3 * link, size=UPLOAD)
 
@@ -134,6 +134,18 @@ class Rank:
         self.d.sync(self.own(self.host), us, self.s, STREAM)
         self.host += us + 20
 
+    def marks(self):
+        """An event at the end of what was submitted."""
+        self.events += 1
+        self.call("cudaEventRecord", "EVENT_RECORD", 1, stream=self.s, value=self.events)
+        return self.events, max(self.compute, self.wait)
+
+    def reaches(self, mark):
+        event, end = mark
+        us = max(3.0, end + 4 - self.host)
+        self.d.sync(self.own(self.host), us, self.s, EVENT, value=event)
+        self.host += us + 20
+
     def write(self, folder):
         self.d.count(SAMPLES=16)
         self.d.write("%s/%s-%d.gwt" % (folder, "node", self.d.pid))
@@ -146,8 +158,9 @@ def meet(ranks, us, **how):
     return starts
 
 
-def train(ranks, steps, us=400.0, sleeper=None, sleep_us=0.0, every=1, grouped=1):
+def train(ranks, steps, us=400.0, sleeper=None, sleep_us=0.0, every=1, grouped=1, reads=1, marks=False):
     waits = 0.0
+    marked = [None] * len(ranks)
     for step in range(steps):
         for i, r in enumerate(ranks):
             if i == sleeper and step % every == 0:
@@ -161,10 +174,15 @@ def train(ranks, steps, us=400.0, sleeper=None, sleep_us=0.0, every=1, grouped=1
                     r.launch(BACKWARD)
             starts = meet(ranks, us, grouped=grouped)
             waits += sum(max(starts) - s for s in starts)
-        for r in ranks:
+        for i, r in enumerate(ranks):
             r.joins()
             r.launch(ADAM)
-            r.item()
+            if marks:  # reads what the step before left
+                if marked[i]:
+                    r.reaches(marked[i])
+                marked[i] = r.marks()
+            elif step % reads == reads - 1:
+                r.item()
     return waits / 1e3 / len(ranks)
 
 
@@ -248,6 +266,16 @@ train(ranks, 40)
 j = report(ranks)
 check("slow link: who", late(j) == [(0, "link")], late(j))
 exposed("slow link", j, ranks)
+
+# ---- GPUs that run faster or slower than when they were sampled, full, and seldom waited for ----
+for off in (1.04, 0.99):
+    for how in ({"reads": 40},):
+        what = "sampled at %.2f of its time, %s" % (off, "marks" if "marks" in how else "reads")
+        ranks = [Rank(i, 2, off=off) for i in range(2)]
+        train(ranks, 120, us=20.0, **how)
+        j = report(ranks)
+        check(what + ": nobody", late(j) == [], late(j))
+        exposed(what, j, ranks)
 
 # ---- in groups ----
 ranks = [Rank(i, 2) for i in range(2)]

@@ -127,7 +127,7 @@ class Dump:
         self.call(name, "COPY", t, dur, stream, flags | direction << 12, arg=1, value=size, **more)
 
     def sync(self, t, dur, stream=0, scope=DEVICE, **more):
-        name = {DEVICE: "cudaDeviceSynchronize", STREAM: "cudaStreamSynchronize"}[scope]
+        name = {DEVICE: "cudaDeviceSynchronize", STREAM: "cudaStreamSynchronize", EVENT: "cudaEventSynchronize"}[scope]
         self.call(name, "SYNC", t, dur, stream, scope << 12, **more)
 
     def push(self, t, text, thread=1):
