@@ -321,7 +321,7 @@ static void take(struct gwa_sweep *s, const struct gwa_piece *p)
         p->moved->busy_ns += (double)(p->end - p->start);
         if (s->active_count < GWA_ACTIVE && end > start)
             s->active[s->active_count++] = (struct gwa_active){
-                .end = end, .come = p->come, .moved = p->moved, .activity = p->activity};
+                .end = end, .come = p->start + p->wait, .moved = p->moved, .activity = p->activity};
     }
 }
 

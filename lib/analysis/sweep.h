@@ -36,7 +36,7 @@ struct gwa_piece { /* one operation */
     int64_t lower;           /* it cannot have started before, whatever its stream did */
     int64_t entry;           /* of the call that submitted it */
     struct gwa_moved *moved; /* COPY, COMM: where its time is added; may be NULL */
-    int64_t come;            /* COMM, with `moved`: when the last rank came */
+    int64_t wait;            /* COMM, with `moved`: from its start, until the last rank came */
     uint32_t interval;       /* of the range, if inside */
     uint8_t activity;        /* enum gwa_activity */
     bool inside;             /* submitted in the range */

@@ -368,17 +368,40 @@ struct moment gwa_timeline_recorded_end(const struct gwa_timeline *t, const stru
     const struct stream *s = t->streams[r->stream];
     if (s && r->ordinal <= s->done_ordinal && s->done < r->end.at)
         return (struct moment){.at = s->done};
-    return r->end;
+    struct moment end = r->end;
+    int64_t by = s ? s->device->sooner - r->sooner : 0;
+    if (by > 0 && end.at > t->now)
+        end.at = end.at - by > t->now ? end.at - by : t->now;
+    return end;
 }
 
 static void record_event(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
 {
     struct recorded *r = gwa_timeline_recorded(t, e->value);
     gwa_timeline_order(t, s);
-    *r = (struct recorded){
-        .handle = e->value, .ordinal = s->ordinal, .end = s->end, .stream = s->id};
+    *r = (struct recorded){.handle = e->value,
+                           .ordinal = s->ordinal,
+                           .end = s->end,
+                           .sooner = s->device->sooner,
+                           .stream = s->id};
     if (s->wait.at > r->end.at)
         r->end = s->wait;
+}
+
+/* Of the same stream the newer; else in place of the oldest. */
+static void remember_wait(struct stream *s, const struct recorded *r)
+{
+    struct waited_for *to = &s->waited_for[0];
+    for (size_t i = 0; i < WAITED_FOR; i++) {
+        struct waited_for *w = &s->waited_for[i];
+        if (w->stream == r->stream) {
+            to = w;
+            break;
+        }
+        if (w->before < to->before)
+            to = w;
+    }
+    *to = (struct waited_for){.before = s->ordinal + 1, .ordinal = r->ordinal, .stream = r->stream};
 }
 
 static void wait_for_event(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
@@ -388,6 +411,7 @@ static void wait_for_event(struct gwa_timeline *t, const struct gwt_event *e, st
         return;
     gwa_timeline_wait_until(s, gwa_timeline_handed_over(t, gwa_timeline_recorded_end(t, r)));
     gwa_timeline_mark_dirty(s);
+    remember_wait(s, r);
 }
 
 double gwa_timeline_placed_ns(const struct gwa_timeline *t)

@@ -7,6 +7,8 @@
  * blocks end at its return. A blocking call that waited bounds the model: what it waited for
  * had ended when it returned, so operations that the model ends later are cut. Where the model
  * ends them earlier, the last is stretched as far as the durations' own uncertainty explains.
+ * What was cut had, in other streams too, what it waited for before it and what waits for it
+ * behind it: either moves with it.
  *
  * Not executions, hence not here: calls that failed or were captured.
  * Not modelled: launch queues that fill, contention between kernels, host functions' length,

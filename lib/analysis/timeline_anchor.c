@@ -89,6 +89,24 @@ static void cut(const struct target *target, int64_t by)
     move_up(s, i + 1);
 }
 
+/* What a stream had waited for on its way had ended too. */
+static void cut_waited_for(const struct gwa_timeline *t, const struct target *target, int64_t by)
+{
+    const struct stream *s = target->stream;
+    for (size_t i = 0; i < WAITED_FOR; i++) {
+        const struct waited_for *w = &s->waited_for[i];
+        struct stream *of = t->streams[w->stream];
+        if (!of || of->device != s->device ||
+            (w->before > target->ordinal && target->ordinal != s->ordinal))
+            continue;
+        struct target other = {.stream = of, .ordinal = w->ordinal, .end = of->end};
+        size_t k = index_of(of, w->ordinal);
+        if (k < of->queue.count)
+            other.end.at = gwa_queue_at(&of->queue, k)->end;
+        cut(&other, by);
+    }
+}
+
 static void find_busy_until(struct device *d)
 {
     d->busy_until = d->beside_until = NEVER;
@@ -108,6 +126,64 @@ void gwa_timeline_ended(struct stream *s, int64_t by)
         s->wait = (struct moment){.at = by};
     if (late)
         find_busy_until(s->device);
+}
+
+/* The earliest start of a piece whose host had submitted it then. */
+static int64_t arrival_of(const struct gwa_timeline *t, const struct gwa_piece *p)
+{
+    int64_t returned = gwa_piece_returned(p);
+    return returned == INT64_MAX ? p->lower : returned + (int64_t)t->model.start_ns;
+}
+
+static int64_t later_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What waited for something that the model had end at `from` or later did so for ns less. */
+static void wait_less(const struct gwa_timeline *t, struct gwa_piece *p, int64_t from, int64_t ns)
+{
+    int64_t arrival = arrival_of(t, p);
+    if (p->lower > from && p->lower > arrival)
+        p->lower = later_of(arrival, p->lower - ns);
+}
+
+/* own: the first piece's predecessor, which was swept, is what was sooner. */
+static void move_waiting(const struct gwa_timeline *t, struct stream *s, int64_t from, int64_t ns,
+                         bool own)
+{
+    struct gwa_queue *q = &s->queue;
+    size_t i = q->count;
+    while (i && gwa_queue_at(q, i - 1)->start > from)
+        i--;
+    for (; i < q->count; i++) {
+        struct gwa_piece *p = gwa_queue_at(q, i);
+        int64_t behind = i                     ? gwa_queue_at(q, i - 1)->end + p->gap
+                         : p->start > p->lower ? p->start - (own ? ns : 0)
+                                               : from - ns;
+        wait_less(t, p, from, ns);
+        int64_t start = later_of(later_of(p->lower, behind), from - ns);
+        if (start >= p->start)
+            continue;
+        p->end -= p->start - start;
+        p->start = start;
+    }
+    if (q->count && gwa_queue_at(q, q->count - 1)->end < s->end.at)
+        s->end.at = gwa_queue_at(q, q->count - 1)->end;
+    if (s->wait.at > from)
+        s->wait.at -= ns;
+}
+
+/* What the model had end at `from` ended by ns sooner, and so did all that followed from it, in
+ * whatever stream: else it falls ever further behind a host that waits for the past only. */
+static void sooner(const struct gwa_timeline *t, struct stream *s, int64_t from, int64_t ns)
+{
+    struct device *d = s->device;
+    if (ns <= 0)
+        return;
+    for (size_t i = 0; i < d->streams_count; i++)
+        move_waiting(t, d->streams[i], from, ns, d->streams[i] == s);
+    d->sooner = d->sooner + ns < GWA_LONGEST_NS ? d->sooner + ns : GWA_LONGEST_NS;
 }
 
 /* ---- one anchor --------------------------------------------------------------------- */
@@ -222,8 +298,11 @@ static void one_stream(struct gwa_timeline *t, const struct gwt_event *e, struct
     struct stream *s = target.stream;
     if (target.end.at == NEVER)
         return;
+    int64_t from = target.end.at, by = e->t1_ns - SEEN_NS;
     anchor(t, e, &target);
-    cut(&target, e->t1_ns - SEEN_NS);
+    cut(&target, by);
+    cut_waited_for(t, &target, by);
+    sooner(t, s, from, from - (target.end.at < by ? target.end.at : by));
     if (target.ordinal == s->ordinal) {
         if (s->wait.at > e->t1_ns)
             s->wait = (struct moment){.at = e->t1_ns};

@@ -24,6 +24,13 @@ enum follows { GWA_AT_ONCE, GWA_AFTER_GAP, GWA_AFTER_HANDOVER }; /* of a piece *
 
 enum engine { ENGINE_COMPUTE, ENGINE_H2D, ENGINE_D2H, ENGINE_NONE };
 
+/* An event of another stream that this one waits for, by ordinals of either. */
+struct waited_for {
+    uint64_t before, ordinal;
+    uint16_t stream; /* 0: none */
+};
+#define WAITED_FOR 4 /* newest of as many streams */
+
 struct stream {
     uint16_t id;
     uint8_t type;  /* enum gwt_stream_type */
@@ -34,6 +41,7 @@ struct stream {
     struct moment wait; /* the next operation starts no earlier */
     int64_t last_entry;
     uint64_t ordinal; /* of the newest piece, from 1 */
+    struct waited_for waited_for[WAITED_FOR];
     /* ops up to an ordinal had ended by a time, as a blocking call showed */
     uint64_t done_ordinal;
     int64_t done;
@@ -58,6 +66,7 @@ struct device {
     int64_t busy_until;        /* the latest end of all streams ... */
     const struct stream *busy; /* ... this one's; and of the others */
     int64_t beside_until;
+    int64_t sooner; /* ns that calls have shown it to be ahead of the model, in all */
     size_t queued;
     uint32_t *scratch;
     double copy_error[GWT_SAMPLE_CLASS_COUNT][64]; /* by the logarithm of their bytes */
@@ -69,6 +78,7 @@ struct recorded { /* the newest record of an event */
     uint64_t handle;
     uint64_t ordinal; /* of its stream then */
     struct moment end;
+    int64_t sooner;  /* of its device then */
     uint16_t stream; /* 0: none */
 };
 

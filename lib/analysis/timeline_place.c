@@ -247,9 +247,9 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     piece->phase = GWA_PHASE_OTHER;
     t->placed = s;
     piece->moved = how->inside ? how->moved : NULL;
-    piece->come =
-        how->comm ? p.start + (how->comm->wait < GWA_LONGEST_NS ? how->comm->wait : GWA_LONGEST_NS)
-                  : 0;
+    piece->wait = !how->comm                         ? 0
+                  : how->comm->wait < GWA_LONGEST_NS ? how->comm->wait
+                                                     : GWA_LONGEST_NS;
     piece->interval = (uint32_t)t->ranges->hint;
     piece->activity = how->activity;
     piece->inside = how->inside;

@@ -47,7 +47,7 @@ class Rank:
         self.host = 1000.0 + 7 * number
         self.compute = self.side = self.first = self.busy_from = 0.0
         self.wait = 0.0
-        self.exposed = 0.0
+        self.exposed = self.computed = 0.0
         self.events = 0
         d = self.d = Dump(pid=100 + number, boot=bytes([host + 1]) * 16, host="node%d" % host,
                           command="python train.py", **{"env.RANK": str(number),
@@ -85,6 +85,7 @@ class Rank:
         self.host += 5 + 3
         self.compute = max(self.compute + 0.7, arrives, self.wait) + US[name] * self.slow
         self.wait = 0.0
+        self.computed += US[name] * self.slow
 
     def upload(self):
         arrives = self.host + 5 + 2.3
@@ -269,13 +270,15 @@ exposed("slow link", j, ranks)
 
 # ---- GPUs that run faster or slower than when they were sampled, full, and seldom waited for ----
 for off in (1.04, 0.99):
-    for how in ({"reads": 40},):
+    for how in ({"reads": 40}, {"marks": True}):
         what = "sampled at %.2f of its time, %s" % (off, "marks" if "marks" in how else "reads")
         ranks = [Rank(i, 2, off=off) for i in range(2)]
         train(ranks, 120, us=20.0, **how)
         j = report(ranks)
         check(what + ": nobody", late(j) == [], late(j))
         exposed(what, j, ranks)
+        for r, x in zip(ranks, j["job"]["ranks"]):
+            near(what + ": computing", x["compute_pct"], r.computed / 1e4 / x["wall_s"], 4)
 
 # ---- in groups ----
 ranks = [Rank(i, 2) for i in range(2)]
