@@ -53,6 +53,7 @@ struct job_row {  /* one kernel of NCCL */
     float after[2];
     uint32_t on[2];
     float modelled; /* ns that lead to `host` */
+    float queued;   /* ns from its submission to `host` */
     uint32_t base;
     uint32_t
         before; /* ... and once this row's kernel ended, which is the one before in its stream */

@@ -135,7 +135,7 @@ static float modelled(const struct job_moment *m)
     return m->host == NEVER ? 0 : (float)(m->host - m->since);
 }
 
-static int add_row(struct scan *s, const struct job_moment *m, uint32_t before)
+static int add_row(struct scan *s, const struct job_moment *m, uint32_t before, int64_t entry)
 {
     struct job_rows *r = s->rows;
     if (gwa_reserve((void **)&r->list, &r->room, r->count, sizeof(*r->list)) ||
@@ -145,6 +145,7 @@ static int add_row(struct scan *s, const struct job_moment *m, uint32_t before)
                                            .after = {(float)m->on[0].after, (float)m->on[1].after},
                                            .on = {m->on[0].row, m->on[1].row},
                                            .modelled = modelled(m),
+                                           .queued = (float)(m->host - entry),
                                            .base = m->base,
                                            .before = before,
                                            .comm = JOB_NO_COMM,
@@ -171,7 +172,7 @@ static int nccl_kernel(struct scan *s, const struct gwt_event *e, struct stream 
         job_moment_later(&behind, s->gap);
         job_moment_join(&m, &behind, s->ends);
     }
-    if ((rc = add_row(s, &m, before)))
+    if ((rc = add_row(s, &m, before, e->t0_ns)))
         return rc;
     struct job_row *row = &r->list[r->count - 1];
     if ((rc = gwa_job_calls_kernel(&s->calls, e)))

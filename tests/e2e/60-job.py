@@ -250,6 +250,12 @@ j = report(ranks)
 check("every fourth: who", late(j) == [(1, "host")], late(j))
 exposed("every fourth", j, ranks)
 ranks = [Rank(i, 4) for i in range(4)]
+train(ranks, 40, sleeper=1, sleep_us=12000, every=4, reads=10)
+j = report(ranks)
+check("every fourth, its GPU behind: who", late(j) == [(1, "host")], late(j))
+check("every fourth, its GPU behind: its class", j["job"]["late"][0]["class"] == "host_blocked", j["job"]["late"][0])
+check("every fourth, its GPU behind: before what", j["job"]["late"][0]["before"] == "cudaMemcpyAsync", j["job"]["late"][0])
+ranks = [Rank(i, 4) for i in range(4)]
 train(ranks, 40)
 j = report(ranks)
 check("nobody: nobody", late(j) == [], late(j))
