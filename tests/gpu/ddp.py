@@ -4,8 +4,8 @@ Started with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set, as t
 modes come in pairs, one of which has the fault that a report must find:
 
     ddp          gradients reduced in buckets beside backward
-    accumulate   four micro-batches a step, all of which reduce; its twin is no_sync
-    no_sync      four micro-batches, of which the last reduces
+    accumulate   eight micro-batches a step, all of which reduce; its twin is no_sync
+    no_sync      eight micro-batches, of which the last reduces
     fsdp2        fully_shard, layer by layer
     slow_loader  the loader of the last rank takes 160 ms a batch in each of two workers
     loader       the same loader on all ranks
@@ -29,11 +29,14 @@ from common import CPU_ONLY, DEVICE, referee, setup, show, sync
 
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 # So much that the GPUs, not their hosts, set the pace where nothing is planted: a job whose hosts do
-# has ranks that wait for each other by chance. fully_shard's host does more.
-WIDTH, LAYERS, BATCH = (64, 4, 32) if CPU_ONLY else (2048, 16, 131072 if sys.argv[1:] == ["fsdp2"] else 32768)
+# has ranks that wait for each other by chance. fully_shard's host does more. Gradients that accumulate
+# are large for what is computed: a reduction that hides beside it costs next to nothing, however often.
+WIDE = (8192, 4, 1024)
+SIZES = {"fsdp2": (2048, 16, 131072), "accumulate": WIDE, "no_sync": WIDE}
+WIDTH, LAYERS, BATCH = (64, 4, 32) if CPU_ONLY else SIZES.get("".join(sys.argv[1:]), (2048, 16, 32768))
 PART = 32  # of a batch, that a loader delivers
 TYPE = torch.float32 if CPU_ONLY else torch.bfloat16
-MICRO = 4
+MICRO = 8
 LAST = RANK == WORLD - 1
 REGION_S = 1.0
 WARM_SHARE = 0.5  # of what a referee asks for: enough to get to know one loop

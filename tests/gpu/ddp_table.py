@@ -4,8 +4,8 @@
 FOLDER/MODE has dump/, and RANK/MODE.truth.json of each rank (ddp.py). For each rank of the range:
 kernels executed per name, which must be equal; exposed communication and busy, ours and CUPTI's,
 which must be within 2 points; and how long it waited in collectives for others to come, by the
-referees of all ranks together. For each job its verdict, beside the one expected, and which rank is
-late. Exit 1 if anything is amiss. GPUWAIT: the tool.
+referees of all ranks together. For each job its verdict on the range, beside the one expected, and
+which rank is late. Exit 1 if anything is amiss. GPUWAIT: the tool.
 """
 
 import json
@@ -16,6 +16,7 @@ import sys
 import compare
 
 POINTS = 2.0
+EXCESS_LEAST = 5.0  # of wall time exposed, below which reducing too often costs next to nothing
 # mode: verdict that must come first, or None; verdicts that no twin may have; late rank, its cause
 EXPECTED = {
     "ddp": (None, ("comm-wait", "comm-excess"), None, None),
@@ -78,8 +79,13 @@ def judge_rank(mode, rank, truth, process, wait):
         *map(figure, pairs[1]), figure(wait)))
 
 
-def judge_job(mode, ranks, job):
+def judge_job(mode, truths, job):
     first, never, who, cause = EXPECTED[mode]
+    ranks = len(truths)
+    cost = sum(t["time"]["exposed_comm_pct"] for t in truths) / ranks
+    if first == "comm-excess" and cost < EXCESS_LEAST:
+        amiss.append("%s: only %.2f %% of communication is exposed: the recording has no excess to find" % (mode, cost))
+        first, never = None, ("comm-excess",)
     found = [f["id"] for f in job["findings"]]
     late = [(entry["rank"], entry["cause"]) for entry in job["late"]]
     wanted = [] if who is None else [(ranks - 1, cause)]
@@ -100,7 +106,7 @@ def judge(folder, mode):
     by_rank = {p["rank"]: p for p in ranged["processes"]}
     for rank, truth, wait in zip(ranks, truths, waits(truths)):
         judge_rank(mode, rank, truth, by_rank[rank], wait)
-    judge_job(mode, len(ranks), report(dump)["job"])
+    judge_job(mode, truths, report(dump, "--range", mode)["job"])
 
 
 def main():
