@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds of run and learn: of what was shown, the rest, of the rest, what was shown. */
+/* Rounds of run and learn: of what was shown, the rest, of the rest, what was shown; mostly after
+ * three nothing changes. */
 #define ROUNDS 10
 
 struct gwa_job *gwa_job_new(size_t ranks)
@@ -130,8 +131,17 @@ int gwa_job_scan(struct gwa_job *job, size_t index, struct gwt_trace *trace,
 
 /* ---- join ----------------------------------------------------------------------------- */
 
+static uint64_t ends_of(const struct gwa_job *job)
+{
+    uint64_t h = 0;
+    for (size_t i = 0; i < job->collectives_count; i++)
+        h = (h ^ (uint64_t)job->collectives[i].end) * 0x9e3779b97f4a7c15u;
+    return h;
+}
+
 int gwa_job_join(struct gwa_job *job)
 {
+    uint64_t before, ends;
     int rc;
     for (size_t i = 0; i < job->count; i++) {
         struct job_rank *r = &job->ranks[i];
@@ -142,11 +152,16 @@ int gwa_job_join(struct gwa_job *job)
     if ((rc = gwa_job_match(job)) || (rc = gwa_job_align(job)))
         return rc;
     gwa_job_run(job);
-    for (unsigned i = 0; i < ROUNDS && !rc; i++) {
-        rc = gwa_job_learn(job);
+    ends = ends_of(job);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        if ((rc = gwa_job_learn(job)))
+            return rc;
         gwa_job_run(job);
+        before = ends;
+        if ((ends = ends_of(job)) == before)
+            break;
     }
-    return rc;
+    return 0;
 }
 
 /* Kernels that were never timed: beyond this share of them, the time between collectives is not
