@@ -20,9 +20,10 @@ class Table(unittest.TestCase):
     def setUp(self):
         ddp_table.amiss.clear()
 
-    def judged(self, mode, *args):
+    def judged(self, mode, *args, exposed=20.0):
+        truths = [{"time": {"exposed_comm_pct": exposed}} for _ in range(2)]
         with contextlib.redirect_stdout(io.StringIO()):
-            ddp_table.judge_job(mode, 2, job(*args))
+            ddp_table.judge_job(mode, truths, job(*args))
         return not ddp_table.amiss
 
     def test_late_rank(self):
@@ -34,6 +35,13 @@ class Table(unittest.TestCase):
     def test_verdict(self):
         self.assertTrue(self.judged("accumulate", ["comm-excess"]))
         self.assertFalse(self.judged("accumulate", ["gpu-bound", "comm-excess"]))
+
+    def test_excess_that_is_hidden(self):
+        self.assertFalse(self.judged("accumulate", ["gpu-bound"], exposed=1.0))
+        self.assertEqual(len(ddp_table.amiss), 1)  # the recording, not the verdict
+        self.setUp()
+        self.assertFalse(self.judged("accumulate", ["comm-excess"], exposed=1.0))
+        self.assertEqual(len(ddp_table.amiss), 2)
 
     def test_twins(self):
         self.assertTrue(self.judged("loader", ["gpu-bound"]))
