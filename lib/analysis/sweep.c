@@ -141,13 +141,14 @@ static void tell(struct gwa_sweep *s, const struct gwa_sums *sums, int64_t from,
 {
     struct gwa_idle_time idle = {.start = from,
                                  .end = to,
-                                 .next = next,
+                                 .returned = s->last_returned,
                                  .thread = s->last_thread,
-                                 .returned = s->last_returned};
+                                 .ended = true,
+                                 .next = gwa_next_of(next)};
     if (sums == &s->sums)
         s->on_idle(s->on_idle_arg, s->device, &idle);
     else if (s->idle_count < GWA_PENDING)
-        s->idle[s->idle_count++] = (struct gwa_pending){.idle = idle, .next = *next};
+        s->idle[s->idle_count++] = idle;
     else
         s->idle_rest += to - from;
 }
@@ -155,10 +156,8 @@ static void tell(struct gwa_sweep *s, const struct gwa_sums *sums, int64_t from,
 /* The window goes on: what was pending lies inside. */
 static void tell_pending(struct gwa_sweep *s)
 {
-    for (size_t i = 0; i < s->idle_count; i++) {
-        s->idle[i].idle.next = &s->idle[i].next;
-        s->on_idle(s->on_idle_arg, s->device, &s->idle[i].idle);
-    }
+    for (size_t i = 0; i < s->idle_count; i++)
+        s->on_idle(s->on_idle_arg, s->device, &s->idle[i]);
     if (s->idle_rest) {
         struct gwa_idle_time rest = {.start = s->now - s->idle_rest, .end = s->now};
         s->on_idle(s->on_idle_arg, s->device, &rest);

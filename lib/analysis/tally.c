@@ -172,13 +172,15 @@ static int allocator(struct gwa_tally *t, const struct gwt_event *e)
 
 /* ---- one event -------------------------------------------------------------------------- */
 
-/* An operation of a device, or a wait for one, widens the device's window. */
-static int widen(struct gwa_tally *t, const struct gwt_event *e)
+int gwa_tally_widen(struct gwa_tally *t, const struct gwt_event *e)
 {
+    bool submits = gwa_submits(e->kind);
+    if ((!submits && e->kind != GWT_SYNC) || e->level == GWT_LEVEL_NONE || !gwa_executed(e))
+        return 0;
     struct gwa_device_tally *d = device_of(t, e->device);
     if (!d)
         return -ENOMEM;
-    if (gwa_submits(e->kind)) {
+    if (submits) {
         if (!d->operated || e->t0_ns < d->first)
             d->first = e->t0_ns;
         if (!d->operated || e->t1_ns > d->last)
@@ -194,12 +196,11 @@ static int executed_call(struct gwa_tally *t, const struct gwt_event *e,
                          struct gwa_thread_tally *th, uint64_t ns)
 {
     struct gwa_stream_tally *s = &t->streams[e->stream];
-    int rc = 0;
     if (gwa_submits(e->kind) || e->kind == GWT_SYNC) {
         s->seen = 1;
         s->device = e->device;
-        if ((rc = widen(t, e)))
-            return rc;
+        if (!device_of(t, e->device))
+            return -ENOMEM;
     }
     struct gwa_device_tally *d = t->devices[e->device];
     switch (e->kind) {
@@ -271,7 +272,7 @@ int gwa_tally_event(struct gwa_tally *t, const struct gwt_event *e)
             th->last_launch = INT64_MIN;
         }
     }
-    return rc ? rc : gwa_idle_event(t->idle, e);
+    return rc;
 }
 
 void gwa_tally_free(struct gwa_tally *t)
