@@ -150,10 +150,11 @@ static int learn_model(struct gwa_tally *t, const struct gwa_options *o, struct 
 {
     struct gwt_event e;
     uint64_t events = 0;
+    double ns;
     int rc = new_timeline(t, &t->ranges, o, model);
     gwt_rewind(t->trace);
     while (!rc && events++ < LEARN_EVENTS && gwt_next(t->trace, &e) > 0)
-        rc = gwa_timeline_event(t->timeline, &e);
+        rc = gwa_timeline_event(t->timeline, &e, NULL, &ns);
     if (!rc)
         *model = gwa_timeline_model(t->timeline);
     return rc;

@@ -161,10 +161,7 @@ static int place_in_time(void *arg, struct gwa_batch *b)
         rc = settle(p, b);
     for (size_t i = 0; i < b->count && !rc; i++) {
         p->at = (uint32_t)i;
-        rc = gwa_timeline_event(timeline, &b->events[i]);
-        b->ns[i] = gwa_timeline_placed_ns(timeline);
-        if (!only_memory(&b->events[i]))
-            gwa_timeline_at(timeline, &b->places[i]);
+        rc = gwa_timeline_event(timeline, &b->events[i], &b->places[i], &b->ns[i]);
     }
     p->batch = NULL;
     return p->out_of_memory ? -ENOMEM : rc;

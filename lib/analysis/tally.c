@@ -3,18 +3,20 @@
 #include "kinds.h"
 #include "memory.h"
 
-static struct gwa_device_tally *device_of(struct gwa_tally *t, unsigned index)
+static struct gwa_device_tally *new_device(struct gwa_tally *t, unsigned index)
 {
-    struct gwa_device_tally *d = t->devices[index];
-    if (d)
-        return d;
-    d = t->devices[index] = calloc(1, sizeof(*d));
+    struct gwa_device_tally *d = t->devices[index] = calloc(1, sizeof(*d));
     if (d)
         d->peak_allocated = d->peak_reserved = -1;
     return d;
 }
 
-static int thread_of(struct gwa_tally *t, uint32_t id, struct gwa_thread_tally **out)
+static inline struct gwa_device_tally *device_of(struct gwa_tally *t, unsigned index)
+{
+    return t->devices[index] ? t->devices[index] : new_device(t, index);
+}
+
+static int new_thread(struct gwa_tally *t, uint32_t id, struct gwa_thread_tally **out)
 {
     size_t before = t->threads_count;
     int rc =
@@ -23,10 +25,18 @@ static int thread_of(struct gwa_tally *t, uint32_t id, struct gwa_thread_tally *
         t->threads[i].last_launch = INT64_MIN;
     /* An id that is not believed shares the place of id 0, which no thread has. */
     if (rc == -ERANGE)
-        rc = t->threads_count ? 0 : thread_of(t, 0, out);
+        rc = t->threads_count ? 0 : new_thread(t, 0, out);
     if (!rc)
         *out = &t->threads[id < t->threads_count ? id : 0];
     return rc;
+}
+
+static inline int thread_of(struct gwa_tally *t, uint32_t id, struct gwa_thread_tally **out)
+{
+    if (id >= t->threads_count)
+        return new_thread(t, id, out);
+    *out = &t->threads[id];
+    return 0;
 }
 
 static int count_api(struct gwa_tally *t, const struct gwt_event *e, uint64_t ns, bool executed)
