@@ -41,15 +41,27 @@ bench   := $(patsubst tests/bench/%.c,$(B)/bench/%,$(bench_src))
 fuzz    := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(fuzz_src))
 
 # ---- building ---------------------------------------------------------------
-all: $(B)/gpuwait $(preload) ## the CLI and the preload, under build/
+all: $(B)/gpuwait $(preload) $(B)/libgpuwait-trace.a ## the CLI and the preload, under build/
+
+# The CLI is compiled as a whole where the compiler and the linker can; the libraries, which other
+# compilers may read, file by file.
+whole := $(if $(SAN),,$(shell echo 'int main(void) { return 0; }' | \
+             $(CC) -Werror -flto=auto -x c - -o /dev/null 2>/dev/null && echo -flto=auto))
 
 # Another compiler or other flags rebuild what they built.
-flags_now := $(CC) $(CFLAGS_) $(CFLAGS) $(LDFLAGS)
+flags_now := $(CC) $(CFLAGS_) $(CFLAGS) $(LDFLAGS) $(whole)
 $(B)/flags: FORCE
 	@mkdir -p $(B) && printf '%s\n' '$(subst ','\'',$(flags_now))' | cmp -s - $@ || \
 	printf '%s\n' '$(subst ','\'',$(flags_now))' > $@
 
-$(B)/obj/tools/%.o: CFLAGS_ += $(SMARTCOLS_CFLAGS)
+cli = $(if $(whole),$(patsubst %,$(B)/cli/%.o,$(basename $(1))),$(call obj,$(1)))
+
+$(B)/obj/tools/%.o $(B)/cli/tools/%.o: CFLAGS_ += $(SMARTCOLS_CFLAGS)
+$(B)/cli/%.o: %.c $(B)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_) $(CFLAGS) $(whole) -c $< -o $@
+
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
@@ -99,9 +111,9 @@ $(libs):
 link = $(CC) $(SAN) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) \
        $(B)/libgpuwait-analysis.a $(B)/libgpuwait-trace.a $(LDLIBS_)
 
-$(B)/gpuwait: $(call obj,$(tools_src)) $(libs)
+$(B)/gpuwait: $(call cli,$(tools_src) $(analysis_src) $(trace_src))
 	$(call say,LINK,$@)
-	$(link) -o $@
+	$(CC) $(OPT) $(whole) $(SAN) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS_) -o $@
 
 # Prints through the report's own code.
 render_src := $(wildcard tools/render*.c) tools/table.c tools/text.c tools/tool.c

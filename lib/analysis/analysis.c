@@ -35,13 +35,11 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
     t->ranges.all = true;
     t->apis = calloc(GWA_APIS, sizeof(*t->apis));
     t->streams = calloc(GWA_STREAMS, sizeof(*t->streams));
-    t->idle = gwa_idle_new(trace, &t->ranges);
     t->durations = gwa_durations_new(trace);
     t->steps = gwa_steps_new(trace, o->step_range, o->step_kernel);
     t->memory = gwa_memory_new(trace);
     t->step_calls = gwa_step_calls_new();
-    if (!t->apis || !t->streams || !t->idle || !t->durations || !t->steps || !t->memory ||
-        !t->step_calls)
+    if (!t->apis || !t->streams || !t->durations || !t->steps || !t->memory || !t->step_calls)
         return -ENOMEM;
     if (!o->range)
         return 0;
@@ -152,10 +150,11 @@ static int learn_model(struct gwa_tally *t, const struct gwa_options *o, struct 
 {
     struct gwt_event e;
     uint64_t events = 0;
+    double ns;
     int rc = new_timeline(t, &t->ranges, o, model);
     gwt_rewind(t->trace);
     while (!rc && events++ < LEARN_EVENTS && gwt_next(t->trace, &e) > 0)
-        rc = gwa_timeline_event(t->timeline, &e);
+        rc = gwa_timeline_event(t->timeline, &e, NULL, &ns);
     if (!rc)
         *model = gwa_timeline_model(t->timeline);
     return rc;
@@ -171,11 +170,8 @@ static int times(struct gwa_tally *t, struct progress *progress, struct gwa_inte
     int rc = choose_window(t, o, steps, error);
     if (rc)
         return rc;
-    if (t->windowed) {
-        gwa_idle_free(t->idle);
-        if (!(t->idle = gwa_idle_new(t->trace, &t->window)))
-            return -ENOMEM;
-    }
+    if (!(t->idle = gwa_idle_new(t->trace, &t->window)))
+        return -ENOMEM;
     if (sampled &&
         ((rc = learn_model(t, o, &model)) || (rc = new_timeline(t, &t->window, o, &model))))
         return rc;

@@ -144,7 +144,7 @@ static int64_t take_over(struct cut *c, const struct gwa_idle_time *idle, struct
         return from;
     size_t i = look_up(th, idle->returned);
     const struct span *first = call_from(th, &i);
-    int64_t begins = first && first->t0 < idle->next->entry ? first->t0 : idle->next->entry;
+    int64_t begins = first && first->t0 < idle->next.entry ? first->t0 : idle->next.entry;
     if (begins > to)
         begins = to;
     if (begins <= from)
@@ -183,17 +183,17 @@ static void forget_early(struct device *d, int64_t until)
     20000 /* within that a submission is on the device, if nothing else is awaited                 \
            */
 
-static bool was_queued(const struct gwa_piece *next, int64_t start)
+static bool was_queued(const struct gwa_next *next, int64_t start)
 {
-    int64_t returned = gwa_piece_returned(next);
+    int64_t returned = gwa_call_returned(next->entry, next->call_ns);
     return returned <= start && (next->lower <= start || returned + ARRIVES_NS <= start);
 }
 
 static void divide(struct cut *c, const struct gwa_idle_time *idle)
 {
-    const struct gwa_piece *next = idle->next;
+    const struct gwa_next *next = &idle->next;
     int64_t from = idle->start, to = idle->end;
-    struct thread *th = next ? gwa_thread_of(c->a, next->thread) : NULL;
+    struct thread *th = idle->ended ? gwa_thread_of(c->a, next->thread) : NULL;
     from = take_early(c, from, to);
     if (!th) {
         gwa_part_unknown(c, from, to);
@@ -205,7 +205,7 @@ static void divide(struct cut *c, const struct gwa_idle_time *idle)
         return;
     }
     from = take_over(c, idle, th, from, to);
-    int64_t returned = gwa_piece_returned(next);
+    int64_t returned = gwa_call_returned(next->entry, next->call_ns);
     if (returned > to)
         returned = to;
     if (from < returned) {
@@ -244,7 +244,7 @@ static void add_drain(struct cut *c, const struct gwa_idle_time *idle)
     drain->count++;
     drain->in_steps += s->step != UINT32_MAX;
     drain->waited_ns += (double)(s->t1 - s->t0);
-    struct thread *th = gwa_thread_of(c->a, idle->next->thread);
+    struct thread *th = gwa_thread_of(c->a, idle->next.thread);
     if (th)
         gwa_lines_vote_in(c->a->trace, &drain->lines, th, s->t0, s->t1 + AFTER_NS);
 }
@@ -277,19 +277,27 @@ static inline void quick_add(struct device *d, struct site *s, unsigned class, u
     gwa_site_met(s, t0, t1 - t0, step);
 }
 
-/* The most frequent gap by far, short: the host came from its last call shortly before, and
- * launched; or had done so long before. post: false: not such a one, nothing was done. */
+/* The most frequent gaps by far, short ones: the host had launched long before, or it came from its
+ * last call shortly before, and launched. post: false: not such a one, nothing was done. */
 static bool quick_gap(struct gwa_attribution *a, struct device *d, const struct gwa_idle_time *idle)
 {
-    const struct gwa_piece *next = idle->next;
+    const struct gwa_next *next = &idle->next;
     int64_t start = idle->start, ns = idle->end - start;
-    if (!next || idle->thread != next->thread || next->thread >= a->threads_count ||
-        d->early_to != NEVER || d->top_count < TOP || ns > d->top[TOP - 1].ns || start < a->trimmed)
+    if (!idle->ended || d->early_to != NEVER || d->top_count < TOP || ns > d->top[TOP - 1].ns ||
+        next->thread >= a->threads_count)
         return false;
     struct thread *th = a->threads[next->thread];
     struct site *const *quick = d->quick[next->phase];
-    struct site *launch = quick[QUICK_LAUNCH + GWA_LAUNCH_CALL], *between = quick[QUICK_DISPATCH];
-    if (!th || !launch || !between || was_queued(next, start))
+    struct site *launch = quick[QUICK_LAUNCH + GWA_LAUNCH_CALL], *between = quick[QUICK_DISPATCH],
+                *queued = quick[QUICK_LAUNCH + GWA_LAUNCH_QUEUED];
+    if (!th)
+        return false;
+    if (was_queued(next, start)) {
+        if (queued)
+            quick_add(d, queued, GWA_IDLE_LAUNCH, next->step, ns, start, idle->end);
+        return queued != NULL;
+    }
+    if (!launch || !between || idle->thread != next->thread || start < a->trimmed)
         return false;
     size_t i = look_up(th, start);
     if (!i || i >= th->count)
@@ -297,7 +305,7 @@ static bool quick_gap(struct gwa_attribution *a, struct device *d, const struct 
     const struct span *call = span_at(th, i), *last = span_at(th, i - 1);
     int64_t entry = call->t0;
     if (entry != next->entry || entry > idle->end || call->class != GWA_IDLE_LAUNCH ||
-        call->t1 != gwa_piece_returned(next) || last->what != SPAN_CALL ||
+        call->t1 != gwa_call_returned(next->entry, next->call_ns) || last->what != SPAN_CALL ||
         entry - last->t1 >= SECTION_NS)
         return false;
     if (start < entry) {
@@ -321,7 +329,7 @@ static void whole_gap(struct gwa_attribution *a, struct device *d, unsigned devi
                     .d = d,
                     .device = device,
                     .start = idle->start,
-                    .phase = idle->next ? idle->next->phase : (uint8_t)GWA_PHASE_OTHER};
+                    .phase = idle->ended ? idle->next.phase : (uint8_t)GWA_PHASE_OTHER};
     divide(&c, idle);
     forget_early(d, idle->end);
     add_drain(&c, idle);
@@ -333,19 +341,19 @@ void gwa_attribution_gap(void *arg, unsigned device, const struct gwa_idle_time 
     struct gwa_attribution *a = arg;
     if (device >= DEVICES || idle->end <= idle->start)
         return;
-    struct device *d = gwa_attribution_device(a, device);
-    if (!d) {
+    struct device *d = a->devices[device];
+    if (!d && !(d = gwa_attribution_device(a, device))) {
         a->out_of_memory = true;
         return;
     }
-    if (idle->next)
-        note_step(d, idle->next->step);
+    if (idle->ended)
+        note_step(d, idle->next.step);
     if (!quick_gap(a, d, idle))
         whole_gap(a, d, device, idle);
     if (d->passed < idle->end)
         d->passed = idle->end;
-    if (idle->next)
-        d->owner = idle->next->thread;
+    if (idle->ended)
+        d->owner = idle->next.thread;
 }
 
 static void early_hole(struct device *d, const struct hole *h, double ns)

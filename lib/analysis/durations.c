@@ -200,17 +200,22 @@ static size_t place_index(int64_t t0, uint16_t stream)
 _Static_assert(PLACES % EARLY == 0, "an index of the one, by the remainder, is one of the other");
 
 /* Of an id that is not believed: that of no function in particular. */
-static struct signature *signature_of(struct gwa_durations *d, uint32_t id, int *rc)
+static struct signature *new_signature(struct gwa_durations *d, uint32_t id, int *rc)
 {
-    *rc = 0;
     if (id >= GWA_TIMED_MAX)
         id = 0;
-    if (id >= d->signatures_count)
-        *rc = gwa_grow_within(&d->room, (void **)&d->signatures, &d->signatures_count, id,
-                              sizeof(*d->signatures));
+    *rc = gwa_grow_within(&d->room, (void **)&d->signatures, &d->signatures_count, id,
+                          sizeof(*d->signatures));
     if (*rc == -ERANGE)
-        return signature_of(d, 0, rc);
+        return new_signature(d, 0, rc);
     return *rc ? NULL : &d->signatures[id];
+}
+
+static inline struct signature *signature_of(struct gwa_durations *d, uint32_t id, int *rc)
+{
+    *rc = 0;
+    return id < d->signatures_count && id < GWA_TIMED_MAX ? &d->signatures[id]
+                                                          : new_signature(d, id, rc);
 }
 
 static int file(struct gwa_durations *d, uint32_t signature, const uint64_t key[2], double pair_ns,
@@ -397,20 +402,11 @@ struct gwa_duration gwa_durations_graph(const struct gwa_durations *d, uint32_t 
     return d->graphs[graph].estimate;
 }
 
-static void of_launch(const struct gwa_durations *d, const struct gwt_event *e,
-                      const struct gwa_context *c, struct gwa_duration *out)
+/* In the place that it has in its stream; where that was not sampled, anywhere. */
+static void in_place(const struct gwa_durations *d, const struct signature *s, uint32_t op,
+                     const struct gwa_context *c, struct gwa_duration *out)
 {
-    const struct signature *s = e->arg < d->signatures_count ? &d->signatures[e->arg] : NULL;
-    if (!s || !(s->estimate.ns > 0)) {
-        *out = d->unknown;
-        return;
-    }
-    *out = s->estimate;
-    if (!s->level) {
-        out->ns *= draw(s->draws, c);
-        return;
-    }
-    struct keys k = gwa_durations_keys(e->arg, c);
+    struct keys k = gwa_durations_keys(op, c);
     const struct found *g = gwa_durations_found(d, k.key[s->level - 1]);
     if (!g && s->level == 2)
         g = gwa_durations_found(d, k.key[0]);
@@ -419,13 +415,31 @@ static void of_launch(const struct gwa_durations *d, const struct gwt_event *e,
         out->place = s->apart;
 }
 
+static inline void of_launch(const struct gwa_durations *d, const struct gwt_event *e,
+                             const struct gwa_context *c, struct gwa_duration *out)
+{
+    const struct signature *s = e->arg < d->signatures_count ? &d->signatures[e->arg] : NULL;
+    if (!s || !(s->estimate.ns > 0)) {
+        *out = d->unknown;
+    } else {
+        *out = s->estimate;
+        if (s->level)
+            in_place(d, s, e->arg, c, out);
+        else
+            out->ns *= draw(s->draws, c);
+    }
+    out->comm = s && s->comm;
+}
+
 void gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
                       struct gwa_context *c, struct gwa_duration *out)
 {
-    switch (e->kind) {
-    case GWT_LAUNCH:
+    if (e->kind == GWT_LAUNCH) {
         of_launch(d, e, c, out);
-        break;
+        push(c, e->arg);
+        return;
+    }
+    switch (e->kind) {
     case GWT_GRAPH_LAUNCH:
         *out = gwa_durations_graph(d, e->arg);
         if (e->arg < d->graphs_count)

@@ -51,6 +51,7 @@ struct gwa_duration {
                       there are no samples; else 0 */
     bool own;      /* rests on samples of its own signature, graph, or class of copies */
     bool guessed;  /* rests on no sample of its function at all */
+    bool comm;     /* of one launch: as gwa_durations_is_comm() */
 };
 
 struct gwa_durations;

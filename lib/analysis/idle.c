@@ -122,14 +122,9 @@ static struct device *device_of(struct gwa_idle *idle, unsigned index)
     return d;
 }
 
-/* The stream and, through it, its device; NULL for stream 0 and without memory. */
-static struct stream *stream_of(struct gwa_idle *idle, const struct gwt_event *e)
+static struct stream *new_stream(struct gwa_idle *idle, const struct gwt_event *e)
 {
     struct stream *s = &idle->streams[e->stream];
-    if (!e->stream || e->device == 0xff)
-        return NULL;
-    if (s->known)
-        return s;
     struct device *d = device_of(idle, e->device);
     const struct gwt_def_stream *def = gwt_stream(idle->trace, e->stream);
     if (!d || !def)
@@ -143,6 +138,15 @@ static struct stream *stream_of(struct gwa_idle *idle, const struct gwt_event *e
     if (def->type == GWT_STREAM_LEGACY)
         d->legacy = e->stream;
     return s;
+}
+
+/* The stream and, through it, its device; NULL for stream 0 and without memory. */
+static inline struct stream *stream_of(struct gwa_idle *idle, const struct gwt_event *e)
+{
+    struct stream *s = &idle->streams[e->stream];
+    if (!e->stream || e->device == 0xff)
+        return NULL;
+    return s->known ? s : new_stream(idle, e);
 }
 
 /* ---- idle spans ------------------------------------------------------------- */
@@ -200,16 +204,9 @@ static void note_empty(const struct gwa_idle *idle, struct device *d)
 
 /* ---- submitting --------------------------------------------------------------- */
 
-static int mark_pending(struct gwa_idle *idle, struct stream *s, uint16_t id, int64_t t0,
-                        int64_t t1)
+static int add_pending(struct gwa_idle *idle, struct stream *s, uint16_t id)
 {
     struct device *d = idle->devices[s->device];
-    if (t1 >= s->last_t1) {
-        s->last_t0 = t0;
-        s->last_t1 = t1;
-    }
-    if (s->position)
-        return 0;
     if (d->pending_count == d->pending_room) {
         size_t room = d->pending_room ? d->pending_room * 2 : 16;
         uint16_t *grown = realloc(d->pending, room * sizeof(*grown));
@@ -244,11 +241,15 @@ static void submit_unknown(struct gwa_idle *idle, int64_t t0, int64_t t1)
     idle->epoch++;
 }
 
-static int submit(struct gwa_idle *idle, const struct gwt_event *e, uint16_t id)
+static inline int submit(struct gwa_idle *idle, const struct gwt_event *e, uint16_t id)
 {
     struct stream *s = &idle->streams[id];
     occupied(idle, idle->devices[s->device], e->t0_ns);
-    return mark_pending(idle, s, id, e->t0_ns, e->t1_ns);
+    if (e->t1_ns >= s->last_t1) {
+        s->last_t0 = e->t0_ns;
+        s->last_t1 = e->t1_ns;
+    }
+    return s->position ? 0 : add_pending(idle, s, id);
 }
 
 /* ---- proving ------------------------------------------------------------------- */
@@ -436,7 +437,8 @@ static int nccl_group(struct gwa_idle *idle, const struct gwt_event *e)
     return rc;
 }
 
-int gwa_idle_event(struct gwa_idle *idle, const struct gwt_event *e)
+/* Anything but an executed launch. */
+static int other_event(struct gwa_idle *idle, const struct gwt_event *e)
 {
     bool executed = gwa_executed(e);
     switch (e->kind) {
@@ -468,6 +470,13 @@ int gwa_idle_event(struct gwa_idle *idle, const struct gwt_event *e)
     default:
         return gwa_submits(e->kind) ? operation(idle, e) : 0;
     }
+}
+
+int gwa_idle_event(struct gwa_idle *idle, const struct gwt_event *e)
+{
+    if (e->kind != GWT_LAUNCH || !gwa_executed(e) || !stream_of(idle, e))
+        return other_event(idle, e);
+    return submit(idle, e, e->stream);
 }
 
 /* ---- results -------------------------------------------------------------------------- */

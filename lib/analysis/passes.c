@@ -73,6 +73,13 @@ static int count_in_step(struct gwa_tally *t, const struct gwt_event *e, unsigne
     return gwa_step_calls_event(t->step_calls, e, kind == GWA_STEP_STEADY);
 }
 
+/* What proves that a device was idle, and how far it was looked at. */
+static int watch(struct pass *p, const struct gwt_event *e)
+{
+    int rc = gwa_ranges_hold(&p->ranges, e->t0_ns) ? gwa_tally_widen(p->t, e) : 0;
+    return rc ? rc : gwa_idle_event(p->t->idle, e);
+}
+
 static int place_in_steps(void *arg, struct gwa_batch *b)
 {
     struct pass *p = arg;
@@ -92,8 +99,8 @@ static int place_in_steps(void *arg, struct gwa_batch *b)
             continue;
         if (place->step != UINT32_MAX)
             rc = count_in_step(t, e, steps[place->step].kind);
-        if (!rc && t->windowed)
-            rc = gwa_idle_event(t->idle, e);
+        if (!rc)
+            rc = watch(p, e);
     }
     return rc;
 }
@@ -112,22 +119,10 @@ static void found_idle(void *arg, unsigned device, const struct gwa_idle_time *i
         p->out_of_memory = true;
         return;
     }
-    *n = (struct gwa_note){.at = p->at,
-                           .what = GWA_NOTE_IDLE,
-                           .device = (uint8_t)device,
-                           .start = idle->start,
-                           .end = idle->end,
-                           .thread = idle->thread,
-                           .returned = idle->returned,
-                           .ended = idle->next != NULL};
-    if (!n->ended)
-        return;
-    n->next_lower = idle->next->lower;
-    n->next_entry = idle->next->entry;
-    n->next_call_ns = idle->next->call_ns;
-    n->next_thread = idle->next->thread;
-    n->next_step = idle->next->step;
-    n->next_phase = idle->next->phase;
+    n->idle = *idle;
+    n->at = p->at;
+    n->what = GWA_NOTE_IDLE;
+    n->device = (uint8_t)device;
 }
 
 /* So often, in case that what the attribution holds, until the sweep has passed it, is much. */
@@ -146,8 +141,8 @@ static int settle(struct pass *p, struct gwa_batch *b)
             return -ENOMEM;
         *n = (struct gwa_note){.what = GWA_NOTE_PASSED,
                                .device = (uint8_t)i,
-                               .start = gwa_sweep_reach(&d->sweep),
-                               .end = gwa_timeline_settled(timeline)};
+                               .idle.start = gwa_sweep_reach(&d->sweep),
+                               .idle.end = gwa_timeline_settled(timeline)};
     }
     if (!(n = gwa_note(b)))
         return -ENOMEM;
@@ -166,10 +161,7 @@ static int place_in_time(void *arg, struct gwa_batch *b)
         rc = settle(p, b);
     for (size_t i = 0; i < b->count && !rc; i++) {
         p->at = (uint32_t)i;
-        rc = gwa_timeline_event(timeline, &b->events[i]);
-        b->ns[i] = gwa_timeline_placed_ns(timeline);
-        if (!only_memory(&b->events[i]))
-            gwa_timeline_at(timeline, &b->places[i]);
+        rc = gwa_timeline_event(timeline, &b->events[i], &b->places[i], &b->ns[i]);
     }
     p->batch = NULL;
     return p->out_of_memory ? -ENOMEM : rc;
@@ -177,30 +169,14 @@ static int place_in_time(void *arg, struct gwa_batch *b)
 
 /* ---- and why ----------------------------------------------------------------------------- */
 
-static void read_idle(struct gwa_attribution *a, const struct gwa_note *n)
-{
-    struct gwa_piece next = {.lower = n->next_lower,
-                             .entry = n->next_entry,
-                             .call_ns = n->next_call_ns,
-                             .thread = n->next_thread,
-                             .step = n->next_step,
-                             .phase = n->next_phase};
-    struct gwa_idle_time idle = {.start = n->start,
-                                 .end = n->end,
-                                 .next = n->ended ? &next : NULL,
-                                 .thread = n->thread,
-                                 .returned = n->returned};
-    gwa_attribution_gap(a, n->device, &idle);
-}
-
 static void read_note(struct gwa_attribution *a, const struct gwa_note *n)
 {
     if (n->what == GWA_NOTE_IDLE)
-        read_idle(a, n);
+        gwa_attribution_gap(a, n->device, &n->idle);
     else if (!gwa_attribution_full(a))
         return;
     else if (n->what == GWA_NOTE_PASSED)
-        gwa_attribution_passed(a, n->device, n->start, n->end);
+        gwa_attribution_passed(a, n->device, n->idle.start, n->idle.end);
     else
         gwa_attribution_trim(a);
 }

@@ -29,7 +29,7 @@ struct worker { /* for a batch, stages one after the other */
     pthread_t thread;
 };
 
-struct gwa_note *gwa_note(struct gwa_batch *b)
+struct gwa_note *gwa_note_room(struct gwa_batch *b)
 {
     if (gwa_reserve((void **)&b->notes, &b->notes_room, b->notes_count, sizeof(*b->notes)))
         return NULL;

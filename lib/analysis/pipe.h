@@ -16,19 +16,12 @@ enum gwa_note_what {
     GWA_NOTE_TRIM,   /* that was all devices */
 };
 
-/* What the timeline says to the attribution, before event `at` of the batch: struct gwa_idle_time,
- * with of what ended it no more than the attribution asks for. */
+/* What the timeline says to the attribution, before event `at` of the batch. */
 struct gwa_note {
-    int64_t start, end; /* PASSED: the sweep's reach, and what was settled */
-    int64_t returned;
-    int64_t next_lower, next_entry;
-    uint32_t next_call_ns, next_thread, next_step;
-    uint32_t thread;
+    struct gwa_idle_time idle; /* PASSED: `start`, the sweep's reach, and `end`, what was settled */
     uint32_t at;
     uint8_t what; /* enum gwa_note_what */
     uint8_t device;
-    uint8_t next_phase;
-    bool ended; /* by something */
 };
 
 struct gwa_batch {
@@ -46,7 +39,14 @@ typedef int gwa_stage(void *arg, struct gwa_batch *batch);
 /* The last stage runs on the calling thread. post: 0, -ENOMEM, or what a stage returned. */
 int gwa_pipe(struct gwt_trace *trace, gwa_stage *const *stages, size_t count, void *arg);
 
+struct gwa_note *gwa_note_room(struct gwa_batch *batch); /* for gwa_note() */
+
 /* post: a place for one more note, or NULL without memory */
-struct gwa_note *gwa_note(struct gwa_batch *batch);
+static inline struct gwa_note *gwa_note(struct gwa_batch *batch)
+{
+    if (batch->notes_count == batch->notes_room)
+        return gwa_note_room(batch);
+    return &batch->notes[batch->notes_count++];
+}
 
 #endif

@@ -247,17 +247,12 @@ static size_t at(const struct gwa_ranges *r, int64_t t)
     return low ? low - 1 : r->count;
 }
 
-bool gwa_ranges_hold(struct gwa_ranges *r, int64_t t)
+bool gwa_ranges_seek(struct gwa_ranges *r, int64_t t)
 {
-    if (r->all)
-        return true;
-    size_t i = r->hint;
-    if (!(i < r->count && r->list[i].from <= t && (i + 1 == r->count || t < r->list[i + 1].from))) {
-        i = at(r, t);
-        if (i == r->count)
-            return false;
-        r->hint = i;
-    }
+    size_t i = at(r, t);
+    if (i == r->count)
+        return false;
+    r->hint = i;
     return t < r->list[i].to;
 }
 

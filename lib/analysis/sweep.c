@@ -141,13 +141,14 @@ static void tell(struct gwa_sweep *s, const struct gwa_sums *sums, int64_t from,
 {
     struct gwa_idle_time idle = {.start = from,
                                  .end = to,
-                                 .next = next,
+                                 .returned = s->last_returned,
                                  .thread = s->last_thread,
-                                 .returned = s->last_returned};
+                                 .ended = true,
+                                 .next = gwa_next_of(next)};
     if (sums == &s->sums)
         s->on_idle(s->on_idle_arg, s->device, &idle);
     else if (s->idle_count < GWA_PENDING)
-        s->idle[s->idle_count++] = (struct gwa_pending){.idle = idle, .next = *next};
+        s->idle[s->idle_count++] = idle;
     else
         s->idle_rest += to - from;
 }
@@ -155,10 +156,8 @@ static void tell(struct gwa_sweep *s, const struct gwa_sums *sums, int64_t from,
 /* The window goes on: what was pending lies inside. */
 static void tell_pending(struct gwa_sweep *s)
 {
-    for (size_t i = 0; i < s->idle_count; i++) {
-        s->idle[i].idle.next = &s->idle[i].next;
-        s->on_idle(s->on_idle_arg, s->device, &s->idle[i].idle);
-    }
+    for (size_t i = 0; i < s->idle_count; i++)
+        s->on_idle(s->on_idle_arg, s->device, &s->idle[i]);
     if (s->idle_rest) {
         struct gwa_idle_time rest = {.start = s->now - s->idle_rest, .end = s->now};
         s->on_idle(s->on_idle_arg, s->device, &rest);
@@ -206,6 +205,34 @@ static void book(struct gwa_sweep *s, struct gwa_sums *sums, unsigned running, i
     if (first != GWA_COMPUTE && s->active_count)
         expose(s, first, from, to);
 }
+
+/* As advance(), where nothing has gaps of its own or is measured by itself, and all counts. */
+static void advance_plain(struct gwa_sweep *s, int64_t to, const struct gwa_piece *next_piece)
+{
+    const int64_t compute = s->end[GWA_COMPUTE], comm = s->end[GWA_COMM], copy = s->end[GWA_COPY];
+    struct gwa_sums *sums = &s->sums;
+    for (int64_t now = s->now, next; now < to; s->now = now = next) {
+        int first = copy > now ? GWA_COPY : -1;
+        next = copy > now && copy < to ? copy : to;
+        if (comm > now) {
+            first = GWA_COMM;
+            next = comm < next ? comm : next;
+        }
+        if (compute > now) {
+            first = GWA_COMPUTE;
+            next = compute < next ? compute : next;
+        }
+        if (first < 0) {
+            book_idle(s, sums, now, next, next_piece);
+            continue;
+        }
+        double ns = (double)(next - now);
+        sums->wall += ns;
+        sums->time[first] += ns;
+        sums->busy_in[s->phase[first]] += ns;
+    }
+}
+_Static_assert(GWA_ACTIVITIES == 3, "advance_plain() has them all, in order");
 
 /* post: s->now = to. next_piece: what starts at `to`; NULL: nothing, and no idle comes before.
  * continues: it belongs to the open window. */
@@ -307,7 +334,10 @@ static void take(struct gwa_sweep *s, const struct gwa_piece *p)
         if (end < start)
             end = start;
     }
-    advance(s, start, p, continues);
+    if (continues && !s->has_pending && !s->active_count && !s->hollows_count)
+        advance_plain(s, start, p);
+    else
+        advance(s, start, p, continues);
     if (p->inside)
         widen_window(s, p, start, continues);
     unsigned a = p->activity;
@@ -368,7 +398,7 @@ void gwa_sweep(struct gwa_sweep *s, struct gwa_queue *const *queues, size_t coun
         q->first = (q->first + 1) & (q->room - 1);
         if (!--q->count)
             scratch[0] = scratch[--n];
-        if (n)
+        if (n > 1)
             sift(queues, scratch, n, 0);
     }
 }

@@ -50,10 +50,15 @@ struct gwa_piece { /* one operation */
     uint32_t thread, step;   /* of the call; struct gwa_place */
 };
 
-/* Return of the call; INT64_MAX: long after the entry. */
+/* Return of a call; INT64_MAX: long after the entry. */
+static inline int64_t gwa_call_returned(int64_t entry, uint32_t call_ns)
+{
+    return call_ns == UINT32_MAX ? INT64_MAX : entry + call_ns;
+}
+
 static inline int64_t gwa_piece_returned(const struct gwa_piece *p)
 {
-    return p->call_ns == UINT32_MAX ? INT64_MAX : p->entry + p->call_ns;
+    return gwa_call_returned(p->entry, p->call_ns);
 }
 
 static inline uint32_t gwa_call_ns(int64_t entry, int64_t returned)
@@ -87,11 +92,27 @@ struct gwa_gap {
 /* Idle of a window as it was come upon: nothing ran in [start, end). */
 struct gwa_idle_time {
     int64_t start, end;
-    const struct gwa_piece *next; /* what ended it; NULL: not known any more */
     /* the call that submitted the operation which started last before it */
-    uint32_t thread;
     int64_t returned;
+    uint32_t thread;
+    bool ended;       /* by `next`; false: what did is not known any more */
+    struct gwa_next { /* of a piece, as there */
+        uint8_t phase;
+        uint32_t call_ns, thread, step;
+        int64_t lower, entry;
+    } next;
 };
+
+static inline struct gwa_next gwa_next_of(const struct gwa_piece *p)
+{
+    return (struct gwa_next){.phase = p->phase,
+                             .call_ns = p->call_ns,
+                             .thread = p->thread,
+                             .step = p->step,
+                             .lower = p->lower,
+                             .entry = p->entry};
+}
+
 typedef void gwa_on_idle(void *arg, unsigned device, const struct gwa_idle_time *idle);
 
 struct gwa_sums {
@@ -123,11 +144,6 @@ struct gwa_hollow { /* a graph under way */
 };
 #define GWA_HOLLOWS 8
 
-/* Idle that waits for its window to go on. */
-struct gwa_pending {
-    struct gwa_idle_time idle;
-    struct gwa_piece next;
-};
 #define GWA_PENDING 64 /* the rest becomes one, of which only the length is known */
 
 struct gwa_sweep {
@@ -145,7 +161,8 @@ struct gwa_sweep {
     struct gwa_sums sums;    /* inside windows */
     struct gwa_sums pending; /* since window_end: inside only if the window goes on */
     bool has_pending;
-    struct gwa_pending *idle; /* GWA_PENDING of them, with a listener */
+    struct gwa_idle_time
+        *idle; /* that waits for the window to go on: GWA_PENDING, if listened to */
     size_t idle_count;
     int64_t idle_rest;    /* ns of those without a place */
     gwa_on_idle *on_idle; /* told of all that is added to sums.idle but hollow; may be NULL */

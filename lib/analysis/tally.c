@@ -3,18 +3,20 @@
 #include "kinds.h"
 #include "memory.h"
 
-static struct gwa_device_tally *device_of(struct gwa_tally *t, unsigned index)
+static struct gwa_device_tally *new_device(struct gwa_tally *t, unsigned index)
 {
-    struct gwa_device_tally *d = t->devices[index];
-    if (d)
-        return d;
-    d = t->devices[index] = calloc(1, sizeof(*d));
+    struct gwa_device_tally *d = t->devices[index] = calloc(1, sizeof(*d));
     if (d)
         d->peak_allocated = d->peak_reserved = -1;
     return d;
 }
 
-static int thread_of(struct gwa_tally *t, uint32_t id, struct gwa_thread_tally **out)
+static inline struct gwa_device_tally *device_of(struct gwa_tally *t, unsigned index)
+{
+    return t->devices[index] ? t->devices[index] : new_device(t, index);
+}
+
+static int new_thread(struct gwa_tally *t, uint32_t id, struct gwa_thread_tally **out)
 {
     size_t before = t->threads_count;
     int rc =
@@ -23,10 +25,18 @@ static int thread_of(struct gwa_tally *t, uint32_t id, struct gwa_thread_tally *
         t->threads[i].last_launch = INT64_MIN;
     /* An id that is not believed shares the place of id 0, which no thread has. */
     if (rc == -ERANGE)
-        rc = t->threads_count ? 0 : thread_of(t, 0, out);
+        rc = t->threads_count ? 0 : new_thread(t, 0, out);
     if (!rc)
         *out = &t->threads[id < t->threads_count ? id : 0];
     return rc;
+}
+
+static inline int thread_of(struct gwa_tally *t, uint32_t id, struct gwa_thread_tally **out)
+{
+    if (id >= t->threads_count)
+        return new_thread(t, id, out);
+    *out = &t->threads[id];
+    return 0;
 }
 
 static int count_api(struct gwa_tally *t, const struct gwt_event *e, uint64_t ns, bool executed)
@@ -172,13 +182,15 @@ static int allocator(struct gwa_tally *t, const struct gwt_event *e)
 
 /* ---- one event -------------------------------------------------------------------------- */
 
-/* An operation of a device, or a wait for one, widens the device's window. */
-static int widen(struct gwa_tally *t, const struct gwt_event *e)
+int gwa_tally_widen(struct gwa_tally *t, const struct gwt_event *e)
 {
+    bool submits = gwa_submits(e->kind);
+    if ((!submits && e->kind != GWT_SYNC) || e->level == GWT_LEVEL_NONE || !gwa_executed(e))
+        return 0;
     struct gwa_device_tally *d = device_of(t, e->device);
     if (!d)
         return -ENOMEM;
-    if (gwa_submits(e->kind)) {
+    if (submits) {
         if (!d->operated || e->t0_ns < d->first)
             d->first = e->t0_ns;
         if (!d->operated || e->t1_ns > d->last)
@@ -194,12 +206,11 @@ static int executed_call(struct gwa_tally *t, const struct gwt_event *e,
                          struct gwa_thread_tally *th, uint64_t ns)
 {
     struct gwa_stream_tally *s = &t->streams[e->stream];
-    int rc = 0;
     if (gwa_submits(e->kind) || e->kind == GWT_SYNC) {
         s->seen = 1;
         s->device = e->device;
-        if ((rc = widen(t, e)))
-            return rc;
+        if (!device_of(t, e->device))
+            return -ENOMEM;
     }
     struct gwa_device_tally *d = t->devices[e->device];
     switch (e->kind) {
@@ -271,7 +282,7 @@ int gwa_tally_event(struct gwa_tally *t, const struct gwt_event *e)
             th->last_launch = INT64_MIN;
         }
     }
-    return rc ? rc : gwa_idle_event(t->idle, e);
+    return rc;
 }
 
 void gwa_tally_free(struct gwa_tally *t)

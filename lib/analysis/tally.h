@@ -71,7 +71,7 @@ struct gwa_tally {
     struct gwa_ranges ranges; /* what counts are of */
     struct gwa_ranges window; /* what times are of: part of it, once steps are known */
     bool windowed;            /* it is less */
-    struct gwa_idle *idle;    /* of the window */
+    struct gwa_idle *idle;    /* of the window, in the last pass */
     struct gwa_durations *durations;
     struct gwa_steps *steps;
     struct gwa_timeline *timeline; /* NULL: the recording holds no samples */
@@ -91,7 +91,11 @@ struct gwa_tally {
     int64_t end;                         /* return of the last event */
 };
 
+/* The first pass. */
 int gwa_tally_event(struct gwa_tally *t, const struct gwt_event *e);
+/* The last pass, of events in `ranges`, each before t->idle has seen it: an operation of a device,
+ * or a wait for one, widens the device's window. */
+int gwa_tally_widen(struct gwa_tally *t, const struct gwt_event *e);
 /* The device's memory was held as last reported until `until`. */
 void gwa_tally_held(struct gwa_tally *t, struct gwa_device_tally *d, int64_t until);
 void gwa_tally_free(struct gwa_tally *t);

@@ -95,17 +95,6 @@ void gwa_timeline_comm(struct gwa_timeline *t, const struct gwa_comm_time *list,
     t->comm_count = count;
 }
 
-void gwa_timeline_at(struct gwa_timeline *t, const struct gwa_place *place)
-{
-    struct gwa_queue *q = t->placed ? &t->placed->queue : NULL;
-    t->placed = NULL;
-    if (!q || !q->count) /* it was swept at once */
-        return;
-    struct gwa_piece *newest = gwa_queue_at(q, q->count - 1);
-    newest->step = place->step;
-    newest->phase = place->phase;
-}
-
 /* ---- streams ------------------------------------------------------------------------ */
 
 static int add_stream(struct device *d, struct stream *s)
@@ -192,48 +181,6 @@ int gwa_timeline_ran(struct gwa_timeline *t, struct gwa_ran **rows, size_t *coun
     return gwa_grow_within(&t->room, (void **)rows, count, 0, sizeof(**rows));
 }
 
-static int count_ran(struct gwa_timeline *t, struct gwa_ran **rows, size_t *count, uint32_t id,
-                     double ns)
-{
-    int rc = gwa_timeline_ran(t, rows, count, &id);
-    if (rc)
-        return rc;
-    (*rows)[id].count++;
-    (*rows)[id].ns += ns;
-    return 0;
-}
-
-static const struct gwa_comm_time *told_of(struct gwa_timeline *t)
-{
-    const struct gwa_comm_time *c = t->comm_next < t->comm_count ? &t->comm[t->comm_next] : NULL;
-    t->comm_next++;
-    return c && c->ns >= 0 ? c : NULL;
-}
-
-static int launch(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
-{
-    struct gwa_duration duration;
-    bool comm = gwa_durations_is_comm(t->durations, e->arg);
-    gwa_durations_of(t->durations, e, &s->context, &duration);
-    const struct gwa_comm_time *told = comm ? told_of(t) : NULL;
-    if (told)
-        duration = (struct gwa_duration){.ns = duration.ns, .own = true};
-    struct placing how = {.arrival = e->t1_ns + (int64_t)t->model.start_ns,
-                          .ns = duration.ns,
-                          .activity = comm ? GWA_COMM : GWA_COMPUTE,
-                          .adjoins = e->flags & GWT_F_PDL,
-                          .timed = (uint8_t)GWT_F_SUB(e->flags),
-                          .at_return = t->launches_block,
-                          .moved = told ? &s->device->out.comm[told->op % GWA_COMM_OPS] : NULL,
-                          .comm = told};
-    int rc = gwa_timeline_place(t, e, s, &how, &duration);
-    struct gwa_timeline_device *out = &s->device->out;
-    if (rc || !how.inside)
-        return rc;
-    out->kernels++;
-    return count_ran(t, &out->signatures, &out->signatures_count, e->arg, how.ns);
-}
-
 static int graph_launch(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
 {
     struct gwa_duration duration;
@@ -254,7 +201,7 @@ static int graph_launch(struct gwa_timeline *t, const struct gwt_event *e, struc
     if (rc || !how.inside)
         return rc;
     out->graphs_doubt_ns += fmin((double)shape->doubt_ns, duration.ns);
-    return count_ran(t, &out->graphs, &out->graphs_count, e->arg, duration.ns);
+    return gwa_timeline_count_ran(t, &out->graphs, &out->graphs_count, e->arg, duration.ns);
 }
 
 /* The call lasted as long as staging did, less what it did itself and what it waited for; where it
@@ -414,16 +361,10 @@ static void wait_for_event(struct gwa_timeline *t, const struct gwt_event *e, st
     remember_wait(s, r);
 }
 
-double gwa_timeline_placed_ns(const struct gwa_timeline *t)
-{
-    return t->placed_ns;
-}
-
-int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e)
+static int event(struct gwa_timeline *t, const struct gwt_event *e)
 {
     struct stream *s;
     int rc;
-    t->placed_ns = 0;
     if (e->t0_ns < -FARTHEST || e->t1_ns > FARTHEST)
         return 0;
     if (e->t1_ns > t->now)
@@ -451,7 +392,7 @@ int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e)
         return rc;
     switch (e->kind) {
     case GWT_LAUNCH:
-        return launch(t, e, s);
+        return gwa_timeline_launch(t, e, s);
     case GWT_GRAPH_LAUNCH:
         return graph_launch(t, e, s);
     case GWT_COPY:
@@ -468,4 +409,20 @@ int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e)
         wait_for_event(t, e, s);
         return 0;
     }
+}
+
+int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e,
+                       const struct gwa_place *place, double *ns)
+{
+    t->placed = NULL;
+    t->placed_ns = 0;
+    int rc = event(t, e);
+    *ns = t->placed_ns;
+    struct gwa_queue *q = place && t->placed ? &t->placed->queue : NULL;
+    if (!q || !q->count) /* it was swept at once */
+        return rc;
+    struct gwa_piece *newest = gwa_queue_at(q, q->count - 1);
+    newest->step = place->step;
+    newest->phase = place->phase;
+    return rc;
 }

@@ -83,17 +83,15 @@ void gwa_timeline_free(struct gwa_timeline *t);
 void gwa_timeline_comm(struct gwa_timeline *t, const struct gwa_comm_time *list, size_t count);
 /* Before the first event: who is told of idle time (sweep.h). */
 void gwa_timeline_listen(struct gwa_timeline *t, gwa_on_idle *on_idle, void *arg);
-/* Where the event belongs that was handed over last; until it is said, in no step. */
-void gwa_timeline_at(struct gwa_timeline *t, const struct gwa_place *place);
 /* Sweeps over all that is most likely final. */
 void gwa_timeline_settle(struct gwa_timeline *t);
 /* All before was swept then. */
 int64_t gwa_timeline_settled(const struct gwa_timeline *t);
 
-/* Every event of the trace, in order. post: 0 or -ENOMEM. */
-int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e);
-/* Length of the operation that the last event submitted, ns; 0: none. */
-double gwa_timeline_placed_ns(const struct gwa_timeline *t);
+/* Every event of the trace, in order. place: where it belongs; NULL: in no step.
+ * post: 0 or -ENOMEM; *ns: length of the operation that it submitted, 0: none. */
+int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e,
+                       const struct gwa_place *place, double *ns);
 /* After the last. post: 0 or -ENOMEM. */
 int gwa_timeline_finish(struct gwa_timeline *t);
 

@@ -105,7 +105,7 @@ struct gwa_timeline {
     struct gwa_model model;
     int64_t now;           /* return of the event at hand */
     double placed_ns;      /* length of what it submitted */
-    struct stream *placed; /* holds the newest piece; NULL: where that belongs is said */
+    struct stream *placed; /* where that is the newest piece; NULL: it submitted nothing */
     gwa_on_idle *on_idle;
     void *on_idle_arg;
     const struct gwa_comm_time *comm;
@@ -149,6 +149,7 @@ struct placing {
 };
 
 /* timeline_place.c. post: 0 or -ENOMEM. */
+int gwa_timeline_launch(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s);
 int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
                        struct placing *how, const struct gwa_duration *duration);
 /* The stream's next operation waits for what the rules of the legacy stream say. */
@@ -186,6 +187,17 @@ double gwa_model_uncertainty_above(struct moment m);
 /* timeline.c. post: rows[*id] exists; of an id that is not believed *id has become 0. 0 or -ENOMEM
  */
 int gwa_timeline_ran(struct gwa_timeline *t, struct gwa_ran **rows, size_t *count, uint32_t *id);
+
+static inline int gwa_timeline_count_ran(struct gwa_timeline *t, struct gwa_ran **rows,
+                                         size_t *count, uint32_t id, double ns)
+{
+    int rc = id < *count ? 0 : gwa_timeline_ran(t, rows, count, &id);
+    if (rc)
+        return rc;
+    (*rows)[id].count++;
+    (*rows)[id].ns += ns;
+    return 0;
+}
 
 /* timeline_finish.c. post: `unknown`, filled in, where there is no place for it. */
 struct shape *gwa_timeline_shape(struct gwa_timeline *t, uint32_t graph, struct shape *unknown);

@@ -100,7 +100,9 @@ struct spot {
 static void timing(const struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
                    struct placing *how, struct spot *p)
 {
-    struct gwa_delay delay = gwa_durations_delay(t->durations, how->timed);
+    struct gwa_delay delay = {0};
+    if (how->timed != GWT_NOT_TIMED)
+        delay = gwa_durations_delay(t->durations, how->timed);
     int32_t gap = gwa_timeline_gap(t, p->follows), before = (int32_t)delay.before;
     int32_t least = s->behind > before ? s->behind : before;
     p->timing = (int32_t)delay.spacer + (least > gap ? least - gap : 0);
@@ -203,8 +205,16 @@ static void count(struct device *d, const struct gwt_event *e, const struct plac
     d->place += duration->place;
 }
 
-int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
-                       struct placing *how, const struct gwa_duration *duration)
+static inline double believed(double ns)
+{
+    return ns < (double)GWA_LONGEST_NS ? ns : (double)GWA_LONGEST_NS;
+}
+
+/* Launches are by far the most: what is fixed in `how` they do not look at. */
+static inline __attribute__((always_inline)) int place(struct gwa_timeline *t,
+                                                       const struct gwt_event *e, struct stream *s,
+                                                       struct placing *how,
+                                                       const struct gwa_duration *duration)
 {
     struct device *d = s->device;
     int64_t ns = how->ns < 1 ? 1 : how->ns > GWA_LONGEST_NS ? GWA_LONGEST_NS : (int64_t)how->ns;
@@ -219,9 +229,9 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
         at_return(t, e, s, ns, &p);
     else
         behind(s, e, how, ns, &p);
-    double spread = fmin(duration->spread, GWA_LONGEST_NS);
+    double spread = believed(duration->spread);
     double shared = beside(s, &p);
-    s->end.error += (float)(fmin(duration->error, GWA_LONGEST_NS) + BESIDE_SHARE * shared);
+    s->end.error += (float)(believed(duration->error) + BESIDE_SHARE * shared);
     s->end.beside += (float)shared;
     s->end.variance += (float)(spread * spread);
     s->engine = how->engine;
@@ -261,4 +271,42 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
     if (++d->queued >= QUEUED)
         settle(t, d);
     return 0;
+}
+
+int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
+                       struct placing *how, const struct gwa_duration *duration)
+{
+    return place(t, e, s, how, duration);
+}
+
+/* ---- kernels -------------------------------------------------------------------------- */
+
+static const struct gwa_comm_time *told_of(struct gwa_timeline *t)
+{
+    const struct gwa_comm_time *c = t->comm_next < t->comm_count ? &t->comm[t->comm_next] : NULL;
+    t->comm_next++;
+    return c && c->ns >= 0 ? c : NULL;
+}
+
+int gwa_timeline_launch(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
+{
+    struct gwa_duration duration;
+    gwa_durations_of(t->durations, e, &s->context, &duration);
+    const struct gwa_comm_time *told = duration.comm ? told_of(t) : NULL;
+    struct placing how = {.arrival = e->t1_ns + (int64_t)t->model.start_ns,
+                          .ns = duration.ns,
+                          .activity = duration.comm ? GWA_COMM : GWA_COMPUTE,
+                          .adjoins = e->flags & GWT_F_PDL,
+                          .timed = (uint8_t)GWT_F_SUB(e->flags),
+                          .at_return = t->launches_block,
+                          .moved = told ? &s->device->out.comm[told->op % GWA_COMM_OPS] : NULL,
+                          .comm = told};
+    if (told)
+        duration = (struct gwa_duration){.ns = duration.ns, .own = true};
+    int rc = place(t, e, s, &how, &duration);
+    struct gwa_timeline_device *out = &s->device->out;
+    if (rc || !how.inside)
+        return rc;
+    out->kernels++;
+    return gwa_timeline_count_ran(t, &out->signatures, &out->signatures_count, e->arg, how.ns);
 }

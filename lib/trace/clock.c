@@ -52,16 +52,28 @@ void gwt_clock_ready(struct clock *c, uint32_t clock, double hz)
     gwt_clock_seek(c, n ? c->triples[0].ticks : 0);
 }
 
+static struct stretch stretch(uint64_t from, uint64_t to, uint64_t base_ticks, uint64_t base_ns,
+                              double slope)
+{
+    return (struct stretch){.from = from,
+                            .span = to - from,
+                            .base_ticks = base_ticks,
+                            .base_ns = (int64_t)base_ns,
+                            .slope = slope,
+                            .near = (double)(to - from) * slope < (double)GWT_FAR_NS / 2};
+}
+
 void gwt_clock_seek(struct clock *c, uint64_t ticks)
 {
+    const struct gwt_triple *a, *b;
     size_t low = 0, high = c->count;
 
     if (c->ticks_are_ns || !c->count) {
         /* short stretches: a double counts ns exactly up to 2^53 only */
-        c->from = c->base_ticks = ticks & ~(((uint64_t)1 << 40) - 1);
-        c->to = c->from + ((uint64_t)1 << 40);
-        c->base_ns = c->from < (uint64_t)GWT_FAR_NS ? (int64_t)c->from : GWT_FAR_NS;
-        c->slope = c->per_tick;
+        uint64_t length = (uint64_t)1 << 40, from = ticks & ~(length - 1);
+
+        c->at = stretch(from, from + length, from, from < (uint64_t)GWT_FAR_NS ? from : GWT_FAR_NS,
+                        c->per_tick);
         return;
     }
     while (low < high) { /* low: the first triple after ticks */
@@ -72,26 +84,16 @@ void gwt_clock_seek(struct clock *c, uint64_t ticks)
         else
             high = middle;
     }
-    if (low && low < c->count) {
-        const struct gwt_triple *a = &c->triples[low - 1], *b = &c->triples[low];
-
-        c->from = a->ticks;
-        c->to = b->ticks;
-        c->base_ticks = a->ticks;
-        c->base_ns = (int64_t)a->monotonic_ns;
-        c->slope = (double)(b->monotonic_ns - a->monotonic_ns) / (double)(b->ticks - a->ticks);
-        return;
-    }
-    c->slope = c->per_tick;
-    if (low) {
-        c->from = c->base_ticks = c->triples[low - 1].ticks;
-        c->to = UINT64_MAX;
-        c->base_ns = (int64_t)c->triples[low - 1].monotonic_ns;
-    } else {
-        c->from = 0;
-        c->to = c->base_ticks = c->triples[0].ticks;
-        c->base_ns = (int64_t)c->triples[0].monotonic_ns;
-    }
+    a = low ? &c->triples[low - 1] : NULL;
+    b = low < c->count ? &c->triples[low] : NULL;
+    if (a && b)
+        c->at =
+            stretch(a->ticks, b->ticks, a->ticks, a->monotonic_ns,
+                    (double)(b->monotonic_ns - a->monotonic_ns) / (double)(b->ticks - a->ticks));
+    else if (a)
+        c->at = stretch(a->ticks, UINT64_MAX, a->ticks, a->monotonic_ns, c->per_tick);
+    else
+        c->at = stretch(0, b->ticks, b->ticks, b->monotonic_ns, c->per_tick);
 }
 
 void gwt_clock_free(struct clock *c)

@@ -23,6 +23,9 @@
 #include <errno.h>
 #include <string.h>
 #include <zstd.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-endian");
 
@@ -422,21 +425,92 @@ static long unzstd(ZSTD_DCtx *zstd, const void *stored, size_t stored_size, void
     return ZSTD_isError(n) || n != size ? -EBADMSG : (long)n;
 }
 
+#ifdef __SSE2__
+#define BLOCK 8u /* records transposed at once: bytes of a word */
+
+/* post: word by word, the bytes at rows[0..7][at..] are those of `to`, of BLOCK records. */
+static inline void transpose_block(struct words *to, unsigned word, const uint8_t *const rows[8],
+                                   uint32_t at)
+{
+#define ROW(k) _mm_loadl_epi64((const __m128i *)(rows[k] + at))
+    __m128i a = _mm_unpacklo_epi8(ROW(0), ROW(1)), b = _mm_unpacklo_epi8(ROW(2), ROW(3));
+    __m128i c = _mm_unpacklo_epi8(ROW(4), ROW(5)), d = _mm_unpacklo_epi8(ROW(6), ROW(7));
+#undef ROW
+    __m128i low = _mm_unpacklo_epi16(a, b), high = _mm_unpacklo_epi16(c, d);
+    __m128i low4 = _mm_unpackhi_epi16(a, b), high4 = _mm_unpackhi_epi16(c, d);
+    __m128i two0 = _mm_unpacklo_epi32(low, high), two2 = _mm_unpackhi_epi32(low, high);
+    __m128i two4 = _mm_unpacklo_epi32(low4, high4), two6 = _mm_unpackhi_epi32(low4, high4);
+
+#define STORE(i, two)                                                                              \
+    _mm_storel_epi64((__m128i *)&to[i].w[word], two);                                              \
+    _mm_storeh_pd((double *)&to[(i) + 1].w[word], _mm_castsi128_pd(two))
+    STORE(0, two0);
+    STORE(2, two2);
+    STORE(4, two4);
+    STORE(6, two6);
+#undef STORE
+}
+
+/* A word of `n` records, a multiple of BLOCK. post: the plane behind this word's. */
+static const uint8_t *untranspose_word(struct words *to, unsigned word, uint32_t n, uint64_t like,
+                                       uint32_t varies, const uint8_t *plane, size_t stride)
+{
+    uint8_t same[8][TILE];
+    const uint8_t *rows[8];
+
+    if (!varies) {
+        for (uint32_t i = 0; i < n; i++)
+            to[i].w[word] = like;
+        return plane;
+    }
+    for (unsigned k = 0; k < 8; k++) {
+        if (varies >> k & 1) {
+            rows[k] = plane;
+            plane += stride;
+        } else {
+            memset(same[k], (int)(like >> 8 * k & 0xff), n);
+            rows[k] = same[k];
+        }
+    }
+    for (uint32_t i = 0; i < n; i += BLOCK)
+        transpose_block(to + i, word, rows, i);
+    return plane;
+}
+
+static uint32_t untranspose_blocks(struct words *to, uint32_t n, struct words like, uint32_t varies,
+                                   const uint8_t *plane, size_t stride)
+{
+    n -= n % BLOCK;
+    for (unsigned word = 0; word < 4 && n; word++)
+        plane =
+            untranspose_word(to, word, n, like.w[word], varies >> 8 * word & 0xff, plane, stride);
+    return n;
+}
+#else
+static uint32_t untranspose_blocks(struct words *to, uint32_t n, struct words like, uint32_t varies,
+                                   const uint8_t *plane, size_t stride)
+{
+    (void)to, (void)n, (void)like, (void)varies, (void)plane, (void)stride;
+    return 0;
+}
+#endif
+
 /* post: `to` are records like `like` but for the planes. */
 static const uint8_t *untranspose(struct words *to, uint32_t records, struct words like,
                                   uint32_t varies, const uint8_t *from)
 {
     for (uint32_t tile = 0; tile < records; tile += TILE) {
         uint32_t n = records - tile < TILE ? records - tile : TILE;
-        const uint8_t *plane = from + tile;
-        uint8_t *bytes = (uint8_t *)(to + tile);
+        uint32_t done = untranspose_blocks(to + tile, n, like, varies, from + tile, records);
+        const uint8_t *plane = from + tile + done;
+        uint8_t *bytes = (uint8_t *)(to + tile + done);
 
+        n -= done;
         for (uint32_t i = 0; i < n; i++)
-            to[tile + i] = like;
-        for (uint32_t left = varies; left; left &= left - 1, plane += records) {
+            to[tile + done + i] = like;
+        for (uint32_t left = varies; left && n; left &= left - 1, plane += records) {
             uint8_t *out = bytes + (unsigned)__builtin_ctz(left);
 
-#pragma GCC unroll 8
             for (uint32_t i = 0; i < n; i++)
                 out[(size_t)i * PLANES] = plane[i];
         }
@@ -511,12 +585,15 @@ int gwt_decode_records(struct gwt_decoder *d, const void *stored, size_t stored_
 
         memcpy(limit, next + 1, (header.groups - 1) * sizeof(limit[0]));
         limit[header.groups - 1] = count;
+        for (uint32_t g = header.groups; g < GROUPS_MAX; g++)
+            next[g] = limit[g] = 0; /* none of those that there are not */
         for (uint32_t i = 0; i < count; i++) {
-            uint32_t g = order[i];
+            uint32_t g = order[i], at = next[g];
 
-            if (g >= header.groups || next[g] == limit[g])
+            if (at == limit[g])
                 return -EBADMSG;
-            store_words(&records[i], predict_decode(load_words(&grouped[next[g]++]), &p));
+            next[g] = at + 1;
+            store_words(&records[i], predict_decode(load_words(&grouped[at]), &p));
         }
     } else {
         for (uint32_t i = 0; i < count; i++)

@@ -248,32 +248,11 @@ static void read_allocator(const struct gwt_record *r, struct gwt_event *e)
     e->raw = 0;
 }
 
-/* post: what a record says but for its thread and number. `end`: its return, in ticks */
-static inline void convert(struct gwt_trace *t, const struct gwt_record *r, uint64_t end,
-                           struct gwt_event *e)
+/* Kinds that hold something else where a call has its arguments, or add to what was lost. */
+static void read_pseudo(struct gwt_trace *t, const struct gwt_record *r, struct gwt_event *e)
 {
-    e->api = r->api;
-    e->kind = t->defs.kind[r->api];
-    e->level = t->defs.level[r->api];
-    e->spare = 0;
-    e->t0_ns = gwt_clock_ns(&t->at, r->t0);
-    if (r->api == GWT_API_PSEUDO + GWT_ALLOCATOR) {
-        read_allocator(r, e);
-        return;
-    }
-    e->t1_ns = gwt_clock_ns(&t->at, end);
-    if (e->t1_ns < e->t0_ns)
-        e->t1_ns = e->t0_ns;
-    e->flags = r->flags;
-    e->stream = r->stream;
-    e->status = r->status;
-    e->device = t->defs.device[r->stream];
-    e->arg = r->arg;
-    e->value = r->value;
-    e->size = 0;
-    e->allocated = 0;
-    e->reserved = 0;
-    e->raw = gwt_has_no_dur(r->api) ? r->dur : 0;
+    if (gwt_has_no_dur(r->api))
+        e->raw = r->dur;
     if (e->kind == GWT_LOST) {
         t->lost_seen += r->value;
         gwt_account_done(t);
@@ -282,27 +261,65 @@ static inline void convert(struct gwt_trace *t, const struct gwt_record *r, uint
     }
 }
 
+/* post: what a record says but for its thread and number. `end`: its return, in ticks; at: the
+ * clock's */
+static inline void convert(struct gwt_trace *t, struct stretch *at, const struct gwt_record *r,
+                           uint64_t end, struct gwt_event *e)
+{
+    int64_t t0 = gwt_clock_ns_at(&t->at, at, r->t0), t1;
+    uint16_t api = r->api, stream = r->stream;
+    uint8_t kind = t->defs.kind[api];
+
+    e->api = api;
+    e->kind = kind;
+    e->level = t->defs.level[api];
+    e->spare = 0;
+    e->t0_ns = t0;
+    if (api == GWT_API_PSEUDO + GWT_ALLOCATOR) {
+        read_allocator(r, e);
+        return;
+    }
+    t1 = gwt_clock_ns_at(&t->at, at, end);
+    e->t1_ns = t1 < t0 ? t0 : t1;
+    e->flags = r->flags;
+    e->stream = stream;
+    e->status = r->status;
+    e->device = t->defs.device[stream];
+    e->arg = r->arg;
+    e->value = r->value;
+    e->size = 0;
+    e->allocated = 0;
+    e->reserved = 0;
+    e->raw = 0;
+    if (api >= GWT_API_PSEUDO || kind == GWT_LOST || kind == GWT_SECTION)
+        read_pseudo(t, r, e);
+}
+
 /* Of the thread on top, which has records at hand, as many as come before all others'. */
 static size_t run(struct gwt_trace *t, struct gwt_event *events, size_t room)
 {
     struct cursor *c = &t->cursors[t->heap[0].cursor];
     const struct gwt_record *r = c->records + c->pos, *to = c->records + c->len;
-    uint64_t limit = t->limit, key = c->key, end = return_of(r);
-    size_t n = 0;
+    uint64_t limit = t->limit, key = c->key, seq = c->seq, end = return_of(r);
+    struct stretch at = t->at.at;
+    uint32_t thread = c->thread;
+    struct gwt_event *e = events, *last = events + room;
+    size_t n;
 
     do {
-        events[n].thread = c->thread;
-        events[n].seq = c->seq + n;
-        convert(t, r, end, &events[n]);
-        n++;
+        e->thread = thread;
+        e->seq = seq++;
+        convert(t, &at, r, end, e);
+        e++;
         if (++r == to)
             break;
         end = return_of(r);
         if (end > key)
             key = end;
-    } while (n < room && key <= limit);
+    } while (e < last && key <= limit);
+    n = (size_t)(e - events);
     c->pos += (uint32_t)n;
-    c->seq += n;
+    c->seq = seq;
     if (key > c->key) {
         c->key = t->heap[0].key = key;
         if (key > limit)

@@ -25,15 +25,20 @@ int gwt_fail(struct gwt_error *error, int code, const char *format, ...)
 
 /* ---- clock.c ------------------------------------------------------------------------------ */
 
+struct stretch {         /* in which one line holds */
+    uint64_t from, span; /* [from, from + span) */
+    uint64_t base_ticks; /* one of its ends, at */
+    int64_t base_ns;
+    double slope;
+    bool near; /* no time of it is further than GWT_FAR_NS from that */
+};
+
 struct clock {
     bool ticks_are_ns;
     struct gwt_triple *triples; /* in order, ticks strictly so */
     size_t count, room;
-    double per_tick; /* ns, over all triples: outside of them, and for the ends of the run */
-    /* the stretch of the latest conversion */
-    uint64_t from, to, base_ticks;
-    int64_t base_ns;
-    double slope;
+    double per_tick;   /* ns, over all triples: outside of them, and for the ends of the run */
+    struct stretch at; /* of the latest conversion */
 };
 
 int gwt_clock_add(struct clock *c, const struct gwt_triple *triples, size_t count);
@@ -44,19 +49,31 @@ void gwt_clock_free(struct clock *c);
 
 #define GWT_FAR_NS ((int64_t)1 << 62)
 
-/* A line from the triple before to the triple after. Nonsense gives nonsense, but defined. */
-static inline int64_t gwt_clock_ns(struct clock *c, uint64_t ticks)
+/* A line from the triple before to the triple after. Nonsense gives nonsense, but defined.
+ * at: a copy of c->at, post: still so. */
+static inline int64_t gwt_clock_ns_at(struct clock *c, struct stretch *at, uint64_t ticks)
 {
     double ns;
 
-    if (ticks < c->from || ticks >= c->to)
+    if (__builtin_expect(ticks - at->from >= at->span, 0)) {
         gwt_clock_seek(c, ticks);
-    ns = (double)(int64_t)(ticks - c->base_ticks) * c->slope;
+        *at = c->at;
+    }
+    ns = (double)(int64_t)(ticks - at->base_ticks) * at->slope;
+    if (__builtin_expect(at->near, 1))
+        return at->base_ns + (int64_t)ns;
     if (!(ns > -(double)GWT_FAR_NS))
         ns = -(double)GWT_FAR_NS;
     if (ns > (double)GWT_FAR_NS)
         ns = (double)GWT_FAR_NS;
-    return c->base_ns + (int64_t)ns;
+    return at->base_ns + (int64_t)ns;
+}
+
+static inline int64_t gwt_clock_ns(struct clock *c, uint64_t ticks)
+{
+    struct stretch at = c->at;
+
+    return gwt_clock_ns_at(c, &at, ticks);
 }
 
 /* ---- frames.c ----------------------------------------------------------------------------- */

@@ -34,7 +34,7 @@ static int second(void *arg, struct gwa_batch *b)
         struct gwa_note *n = gwa_note(b);
         if (!n)
             return -ENOMEM;
-        *n = (struct gwa_note){.at = (uint32_t)i, .start = (int64_t)b->events[i].seq};
+        *n = (struct gwa_note){.at = (uint32_t)i, .idle.start = (int64_t)b->events[i].seq};
     }
     return 0;
 }
@@ -46,7 +46,7 @@ static int third(void *arg, struct gwa_batch *b)
         s->wrong |= b->ns[i] != (double)s->at[2]++ / 2;
     for (size_t i = 0; i < b->notes_count; i++, s->notes++)
         s->wrong |= b->events[b->notes[i].at].seq != s->notes * 100 ||
-                    b->notes[i].start != (int64_t)(s->notes * 100);
+                    b->notes[i].idle.start != (int64_t)(s->notes * 100);
     return 0;
 }
 

@@ -73,7 +73,8 @@ static void idle_on(struct world *w, unsigned device, int64_t start, int64_t end
     struct gwa_piece piece = piece_of(w, &next, end);
     struct gwa_idle_time idle = {.start = start * US,
                                  .end = end * US,
-                                 .next = &piece,
+                                 .ended = true,
+                                 .next = gwa_next_of(&piece),
                                  .thread = w->last_thread,
                                  .returned = w->last_returned};
     gwa_attribution_gap(w->a, device, &idle);
@@ -405,8 +406,12 @@ static void between_queued_operations_the_host_is_not_the_cause(void **state)
     feed(&w);
     struct gwa_piece piece = piece_of(&w, &next, 1001);
     piece.lower = 17 * US;
-    struct gwa_idle_time gap = {
-        .start = 1000 * US, .end = 1001 * US, .next = &piece, .thread = 1, .returned = 5 * US};
+    struct gwa_idle_time gap = {.start = 1000 * US,
+                                .end = 1001 * US,
+                                .returned = 5 * US,
+                                .thread = 1,
+                                .ended = true,
+                                .next = gwa_next_of(&piece)};
     gwa_attribution_gap(w.a, 0, &gap);
     w.sums[0].idle = 1 * US;
     /* and 3 us between the nodes of a graph */

@@ -79,8 +79,10 @@ static struct run run_model(struct gwt_trace *t, struct gwa_ranges *ranges, bool
     r.timeline = gwa_timeline_new(t, ranges, r.durations, &model);
     assert_non_null(r.timeline);
     gwt_rewind(t);
-    while (gwt_next(t, &e))
-        assert_int_equal(gwa_timeline_event(r.timeline, &e), 0);
+    while (gwt_next(t, &e)) {
+        double ns;
+        assert_int_equal(gwa_timeline_event(r.timeline, &e, NULL, &ns), 0);
+    }
     assert_int_equal(gwa_timeline_finish(r.timeline), 0);
     r.device = gwa_timeline_of(r.timeline, 0);
     if (r.device)
