@@ -189,7 +189,7 @@ python-exits: all sim ## EXITS (200) ends of Python while stacks are taken; PYTH
 	B='$(abspath $(B))' EXITS=$(EXITS) python3 tests/e2e/28-python-exits.py
 
 KILLS ?= 1000
-kills: all crash ## KILLS (1000) ends by SIGKILL and a fifth as many by SIGSEGV; what is read back
+kills: all crash ## KILLS (1000) ends by SIGKILL, fewer by SIGSEGV and the OOM killer; what is read back
 	B='$(abspath $(B))' KILLS=$(KILLS) sh tests/crash/kills.sh
 
 failures: all sim crash ## each system call of the library's fails, the first ones, the last, all

@@ -13,3 +13,4 @@ kill_ --times 3 --signal EXIT --seed 4
 kill_ --times 3 --signal GROUP --seed 5
 kill_ --times 10 --drain sleep,before,half,after --seed 6
 kill_ --times 2 --drain late --longest 0.1 --seed 7
+kill_ --times 2 --signal OOM --ring dump --seed 8 || [ $? = 77 ]

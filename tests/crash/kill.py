@@ -8,8 +8,9 @@ recording must hold each of them once, and at most the one more that was inside 
 --drain says what has happened to the library's own thread by then: it runs; it is stopped
 while it sleeps (sleep), before or in the middle of or after a write, each at a random one; it is
 late to start, so that a thread's calls are waited for no longer (late).
---signal is any signal's name, EXIT (the program leaves by _exit) or GROUP (SIGKILL to its
-process group, in which another one records).
+--signal is any signal's name, EXIT (the program leaves by _exit), GROUP (SIGKILL to its
+process group, in which another one records) or OOM (it takes more memory than its cgroup has;
+exit 77 where no cgroup can be made).
 """
 
 import argparse
@@ -22,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from cgroup import Cgroup
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build")))
@@ -64,10 +67,10 @@ def wait_until_at_work(counts_file, child):
 
 
 def end(child, how, counts_file):
-    if how == "EXIT":
+    if how in ("EXIT", "OOM"):
         with open(counts_file, "r+b") as f:
             f.seek(8)
-            f.write(b"\1")
+            f.write(b"\1" if how == "EXIT" else b"\2")
     elif how == "GROUP":
         os.killpg(child.pid, signal.SIGKILL)
     else:
@@ -85,7 +88,7 @@ def read_back(dump):
     return dict(zip(words[:at:2], map(int, words[1:at:2]))), list(map(int, words[at + 1 :]))
 
 
-def one(opts, rng, folder, totals):
+def one(opts, rng, folder, totals, cgroup):
     files = [os.path.join(folder, "counts")]
     trace = os.path.join(folder, "trace")
     plan = DRAIN[rng.choice(opts.drain.split(","))](rng)
@@ -101,7 +104,7 @@ def one(opts, rng, folder, totals):
         leader = children[0].pid if children else 0
         children.append(subprocess.Popen(
             [BUILD + "/noop/victim", name, str(opts.threads)], env=env, stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: os.setpgid(0, leader)))
+            preexec_fn=lambda: cgroup.enter() if cgroup else os.setpgid(0, leader)))
     for name, child in zip(files, children):
         wait_until_at_work(name, child)
     # a process that dies before it has a file has recorded nothing
@@ -110,8 +113,9 @@ def one(opts, rng, folder, totals):
         time.sleep(0.001)
     time.sleep(rng.random() * opts.longest + (1 if opts.drain == "late" else 0))
     end(children[0], opts.signal, files[0])
-    for child in children:
-        child.wait()
+    ends = [child.wait() for child in children]
+    if cgroup and ends != [-signal.SIGKILL]:
+        sys.exit("the program was not killed: status %d" % ends[0])
     want = [[struct.unpack_from("<Q", open(n, "rb").read(), 64 * i)[0] for i in range(opts.threads)] for n in files]
     dumps = [os.path.join(trace, f) for f in os.listdir(trace) if f.endswith(".gwt")]
     found = [read_back(d) for d in dumps]
@@ -142,9 +146,20 @@ def main():
     opts = options()
     rng = random.Random(opts.seed)
     totals = dict.fromkeys(["events", "dropped", "lost", "duplicated", "unreadable"], 0)
-    for _ in range(opts.times):
-        with tempfile.TemporaryDirectory(dir=opts.dir) as folder:
-            one(opts, rng, folder, totals)
+    try:
+        cgroup = Cgroup(128 << 20) if opts.signal == "OOM" else None
+    except OSError as error:
+        print("no cgroup with a limit of memory can be made here: %s" % error)
+        return 77
+    try:
+        for _ in range(opts.times):
+            with tempfile.TemporaryDirectory(dir=opts.dir) as folder:
+                one(opts, rng, folder, totals, cgroup)
+        if cgroup and cgroup.kills() < opts.times:
+            sys.exit("%d of %d ends were by the kernel's OOM killer" % (cgroup.kills(), opts.times))
+    finally:
+        if cgroup:
+            cgroup.remove()
     place = subprocess.run(["stat", "-f", "-c", "%T", opts.dir or tempfile.gettempdir()], capture_output=True, text=True)
     print("%5d x %-5s dump on %s, ring %s, drain %s: %s" % (
         opts.times, opts.signal, place.stdout.strip(), opts.ring, opts.drain,

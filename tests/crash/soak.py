@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A job for SOAK_SECONDS (60) at 100,000 launches a second on the simulated GPU, with threads that
-come and go, forks, and a bound of disk space that is met early. After a minute (or a third of the
-time) its memory grows by no more than 1 MiB, its descriptors and mappings not at all; the disk stays
-within its bound; at the end every launch is an event or in a sum."""
+"""A job for SOAK_SECONDS (60) at SOAK_RATE (100,000) launches a second on the simulated GPU, with
+threads that come and go, forks, and a bound of disk space that is met early. After a minute (or a
+third of the time) its memory stays within 1 MiB, its descriptors and mappings do not
+grow; the disk stays within its bound; at the end every launch is an event or in a sum. A line for
+each tenth of the time says what was seen."""
 
 import os
 import re
@@ -18,15 +19,19 @@ RATE = int(os.environ.get("SOAK_RATE", "100000"))
 MAX = (8 if SECONDS >= 180 else 2) << 20  # met before it is looked at whether anything grows
 
 
+SEEN = "own KiB", "resident KiB", "descriptors", "mappings", "bytes on disk"
+
+
 def look(pid, trace):
-    """post: resident KiB that are its own, descriptors, bytes on disk; None: it has ended"""
+    """post: what SEEN says, resident including files; None: it has ended"""
     try:
         status = open("/proc/%d/status" % pid).read()
         fds = len(os.listdir("/proc/%d/fd" % pid))
+        maps = open("/proc/%d/maps" % pid).read().count("\n")
     except OSError:
         return None
-    found = re.search(r"RssAnon:\s*(\d+)", status)
-    if not found:
+    own, rss = (re.search(key + r":\s*(\d+)", status) for key in ("RssAnon", "VmRSS"))
+    if not own:
         return None
     size = 0
     for f in os.listdir(trace) if os.path.isdir(trace) else []:
@@ -34,7 +39,16 @@ def look(pid, trace):
             size += os.stat(os.path.join(trace, f)).st_size if not f.endswith(".ring") else 0
         except FileNotFoundError:  # a segment of the tail that went
             pass
-    return int(found.group(1)), fds, size
+    return int(own.group(1)), int(rss.group(1)), fds, maps, size
+
+
+def tenths(seen):
+    """least and most of each column, by tenths of the time"""
+    for k in range(10):
+        part = [s[1:] for s in seen if k <= s[0] * 10 / SECONDS < k + 1]
+        if part:
+            print("to %5.0f s: %s" % ((k + 1) * SECONDS / 10, ", ".join(
+                "%s %d to %d" % (name, min(column), max(column)) for name, column in zip(SEEN, zip(*part)))))
 
 
 def main():
@@ -58,20 +72,23 @@ def main():
         at = words.index("launches")
         says = dict(zip(words[:at:2], map(int, words[1:at:2])))
         counted = sum(map(int, words[at + 1 :])) + says["summed"] + says["dropped"]
-    rss, fds, disk = ([s[i] for s in late] for i in (1, 2, 3))
+    own, rss, fds, maps, disk = zip(*(s[1:] for s in late))
     print("%d s, %d launches (%d a second), %s" % (SECONDS, made, made / SECONDS, says))
-    print("own memory %d to %d KiB after %d s, descriptors %d to %d, disk at most %d of %d bytes" % (
-        min(rss), max(rss), settled, min(fds), max(fds), max(disk), MAX))
+    tenths(seen)
     wrong = []
     if child.returncode or err:
         wrong.append("exit %d, %s" % (child.returncode, err))
-    if max(rss) - min(rss) > 1024:
-        wrong.append("memory: " + " ".join(map(str, rss[:: max(1, len(rss) // 40)])))
-    # the two segments of the tail, and one for a moment, while a name is read
-    if max(fds) > min(fds) + 3:
-        wrong.append("descriptors: " + " ".join(map(str, fds)))
+    if made < 0.95 * RATE * SECONDS:
+        wrong.append("too few launches: %d a second" % (made / SECONDS))
+    for name, column, grows in (("own memory", own, 1024), ("resident memory", rss, 1024),
+                                # the two segments of the tail, and one for a moment, while a name is read
+                                ("descriptors", fds, 3),
+                                # a thread that begins has a stack and a ring, one that ended still may
+                                ("mappings", maps, 8)):
+        if max(column) - min(column) > grows:
+            wrong.append("%s: %d to %d" % (name, min(column), max(column)))
     if max(disk) > MAX:
-        wrong.append("disk: %d" % max(disk))
+        wrong.append("disk: %d of %d" % (max(disk), MAX))
     if len(dump) != 1 or counted != made or says["missing"] or says["bad"] or says["repeated"]:
         wrong.append("%d launches made, %d recorded, summed or counted as dropped" % (made, counted))
     for what in wrong:

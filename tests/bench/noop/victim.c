@@ -3,7 +3,8 @@
  *
  *     victim FILE THREADS [CALLS]     FILE gets one 64-bit count per thread, 64 bytes apart;
  *                                     with CALLS, threads stop there and the process ends;
- *                                     a second word that is not 0 makes it leave by _exit()
+ *                                     a second word of 1 makes it leave by _exit(), of 2 take
+ *                                     memory until somebody ends it
  */
 #include "capture/cuda_abi.h"
 
@@ -12,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,8 +30,10 @@ static void *work(void *p)
         cudaLaunchKernel((const void *)(uintptr_t)(0x1000 + n % 64 * 16), grid, block, NULL, 0,
                          NULL);
         counts[index * 8] = n + 1;
-        if (counts[1])
+        if (counts[1] == 1)
             _exit(0);
+        if (counts[1] == 2)
+            memset(malloc(1 << 20), 1, 1 << 20);
         for (volatile int i = 0; i < 300; i++) /* what a real launch takes, roughly a tenth */
             ;
     }
