@@ -196,6 +196,11 @@ failures: all sim crash ## each system call of the library's fails, the first on
 	set -e; export B='$(abspath $(B))' FAILURES=all; for p in threads demo_qlora victim; do \
 	    echo "failures in $$p"; PROGRAM=$$p python3 tests/crash/20-failures.py | grep -v '^ok'; done
 
+TSAN_B = $(B)/tsan
+tsan: all sim noop crash-tsan ## ThreadSanitizer over the recorder, and over reports and tests with threads
+	$(MAKE) B='$(TSAN_B)' SAN=-fsanitize=thread OPT='-O1 -g' all unit
+	B='$(abspath $(B))' TSAN='$(abspath $(TSAN_B))' sh tests/crash/tsan.sh
+
 SOAK_SECONDS ?= 3600
 soak: all sim crash ## a busy job for SOAK_SECONDS (3600): nothing grows, nothing is lost
 	B='$(abspath $(B))' SOAK_SECONDS=$(SOAK_SECONDS) python3 tests/crash/soak.py
@@ -263,6 +268,6 @@ help: ## this list
 FORCE:
 
 .PHONY: all sim sim-timeline sim-ranks demo unit tests test gpu-test bench bench-renew python-exits \
-        kills failures protocol fresh-check fuzz-build fuzz lint install clean help FORCE
+        kills failures tsan soak protocol fresh-check fuzz-build fuzz lint install clean help FORCE
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -51,7 +51,7 @@ static void record(void *p, int64_t size, size_t allocated, size_t reserved, uns
 
 GW_EXPORT void REPORT(void *p, int64_t size, size_t allocated, size_t reserved, uint16_t device)
 {
-    if ((device & 0xff) == 1 && gw_load_relaxed(gw_alive) && gw_load_relaxed(&gw_recording))
+    if ((device & 0xff) == 1 && gw_is_alive() && gw_load_relaxed(&gw_recording))
         record(p, size, allocated, reserved, device >> 8);
     report_fn f = real_report();
     if (f)

@@ -47,7 +47,8 @@ void gw_clock_init(void)
         gw_cpu_test = (uint64_t(*)(int))gw_resolve_symbol("libcuda.so.1", "sim_cpu_ns");
         gw_nap_test = (void (*)(uint64_t))gw_resolve_symbol("libcuda.so.1", "sim_sleep_ns");
     }
-    gw_clock = !gw_clock_test && counter_is_sound() ? GWT_CLOCK_TSC : GWT_CLOCK_MONOTONIC;
+    bool tsc = !gw_clock_test && counter_is_sound();
+    gw_store_relaxed(&gw_clock, tsc ? GWT_CLOCK_TSC : GWT_CLOCK_MONOTONIC);
     gw_odd_set(GW_ODD_CLOCK, gw_clock != GWT_CLOCK_TSC);
 }
 

@@ -62,7 +62,7 @@ static inline __attribute__((always_inline)) uint64_t gw_counter(void)
 
 static inline __attribute__((always_inline)) uint64_t gw_ticks(void)
 {
-    return gw_unlikely(gw_clock != GWT_CLOCK_TSC) ? gw_now_ns() : gw_counter();
+    return gw_unlikely(gw_load_relaxed(&gw_clock) != GWT_CLOCK_TSC) ? gw_now_ns() : gw_counter();
 }
 
 #endif

@@ -148,11 +148,13 @@ static const char *const libraries[] = {"libcuda.so",       "libcudart",   "libc
                                         "libtorch_cuda.so", "libcufft.so", "libcusparse.so"};
 #define LIBRARIES (sizeof libraries / sizeof libraries[0])
 
-static struct {
-    char path[512];
-    const char *kind;
-} mapped_libraries[2 * LIBRARIES];
-static unsigned mapped_count;
+struct mapped {
+    struct {
+        char path[512];
+        const char *kind;
+    } list[2 * LIBRARIES];
+    unsigned count;
+};
 
 static const char *base_of(const char *path)
 {
@@ -163,14 +165,15 @@ static const char *base_of(const char *path)
 /* Only notes paths: the loader's lock is held. */
 static int note(struct dl_phdr_info *info, size_t size, void *data)
 {
-    (void)size, (void)data;
-    if (!info->dlpi_name || strlen(info->dlpi_name) >= sizeof mapped_libraries[0].path)
+    struct mapped *m = data;
+    (void)size;
+    if (!info->dlpi_name || strlen(info->dlpi_name) >= sizeof m->list[0].path)
         return 0;
-    for (size_t i = 0; i < LIBRARIES && mapped_count < 2 * LIBRARIES; i++) {
+    for (size_t i = 0; i < LIBRARIES && m->count < 2 * LIBRARIES; i++) {
         if (strncmp(base_of(info->dlpi_name), libraries[i], strlen(libraries[i])) != 0)
             continue;
-        strcpy(mapped_libraries[mapped_count].path, info->dlpi_name);
-        mapped_libraries[mapped_count++].kind = libraries[i];
+        strcpy(m->list[m->count].path, info->dlpi_name);
+        m->list[m->count++].kind = libraries[i];
     }
     return 0;
 }
@@ -185,13 +188,13 @@ static void library(const char *path, const char *kind)
 }
 
 /* By the drain thread, seconds after the start, when the frameworks have loaded what they
- * use; and at exit, when no library may be called any more. */
+ * use; and at exit, when no library may be called any more: perhaps both at once. */
 void gw_facts_libraries(bool at_exit)
 {
-    mapped_count = 0;
-    dl_iterate_phdr(note, NULL);
-    for (unsigned i = 0; i < mapped_count; i++)
-        library(mapped_libraries[i].path, mapped_libraries[i].kind);
+    struct mapped mapped = {.count = 0};
+    dl_iterate_phdr(note, &mapped);
+    for (unsigned i = 0; i < mapped.count; i++)
+        library(mapped.list[i].path, mapped.list[i].kind);
     int (*nccl_version)(int *) =
         at_exit ? NULL : (int (*)(int *))gw_resolve_symbol("libnccl.so.2", "ncclGetVersion");
     int v = 0;

@@ -188,13 +188,19 @@ static inline void gw_odd_set(uint32_t what, bool on)
 /* 1 while active, in a page that fork() zeroes: a child made by raw clone sees 0
  * although no atfork handler ran. Points to a static 0 until the first start. */
 extern uint32_t *gw_alive;
+static inline uint32_t gw_is_alive(void)
+{
+    /* Partners: the release stores of gw_start(), before which all else was made. */
+    return gw_load_acquire(gw_load_acquire(&gw_alive));
+}
 extern uint32_t gw_recording;             /* 0: switched off from inside the program */
 extern uint64_t gw_recording_switched;    /* ticks: when it last was, on or off; 0: never */
 extern struct gwt_ring_header *gw_header; /* the ring file's, or a private one until it exists */
 
 static inline void gw_count(enum gwt_counter c, uint64_t n)
 {
-    gw_add_relaxed(&gw_header->counters[c], n);
+    /* Partner: the release store of gw_ring_create(). */
+    gw_add_relaxed(&gw_load_acquire(&gw_header)->counters[c], n);
 }
 
 /* life.c */

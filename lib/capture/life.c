@@ -85,7 +85,7 @@ static int make_alive_page(void)
     uint32_t *p = wiped_on_fork((size_t)sysconf(_SC_PAGESIZE));
     if (!p)
         return -errno;
-    gw_alive = p;
+    gw_store_release(&gw_alive, p);
     return 0;
 }
 
@@ -105,7 +105,7 @@ static void close_thread(void *p)
 {
     struct gw_thread *t = p;
     gw_self = gw_local.idle = NULL;
-    if (gw_load_acquire(&gw_state) == GW_ACTIVE && *gw_alive)
+    if (gw_load_acquire(&gw_state) == GW_ACTIVE && gw_is_alive())
         gw_ring_thread_close(t);
     munmap(t, sizeof *t);
 }
@@ -167,16 +167,17 @@ bool gw_start(void)
         /* Another thread is at it; its calls and ours are worth the few milliseconds. Bounded,
          * since it may need the loader's lock and this thread may hold that. */
         uint64_t deadline = gw_clock_ns(CLOCK_MONOTONIC) + 100000000u;
-        while (gw_load_acquire(&gw_state) == GW_STARTING && starter != (uint32_t)gettid() &&
+        while (gw_load_acquire(&gw_state) == GW_STARTING &&
+               gw_load_relaxed(&starter) != (uint32_t)gettid() &&
                gw_clock_ns(CLOCK_MONOTONIC) < deadline)
             sched_yield();
         return gw_load_acquire(&gw_state) == GW_ACTIVE;
     }
     int saved = errno;
-    starter = (uint32_t)gettid();
+    gw_store_relaxed(&starter, (uint32_t)gettid());
     gw_pid = getpid();
     int r = start_locked();
-    starter = 0;
+    gw_store_relaxed(&starter, 0);
     if (r == 0)
         gw_store_release(gw_alive, 1);
     gw_store_release(&gw_state, r == 0 ? GW_ACTIVE : GW_OFF);
@@ -278,7 +279,7 @@ __attribute__((constructor)) static void load(void)
 /* Not run after _exit or a signal, so nothing depends on it: it spares the reader the ring. */
 __attribute__((destructor)) static void unload(void)
 {
-    bool was_active = gw_load_acquire(&gw_state) == GW_ACTIVE && *gw_alive;
+    bool was_active = gw_load_acquire(&gw_state) == GW_ACTIVE && gw_is_alive();
     if (gw_load_acquire(&gw_state) != GW_ACTIVE || !was_active)
         return;
     gw_timer_stop();

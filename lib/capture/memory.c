@@ -5,20 +5,33 @@
  * lock; readers (copies) take none and retry when a writer was at work. */
 #include "gw.h"
 
-#include <string.h>
-
 #define RANGES (1u << 16)
 
 struct range {
     uintptr_t start;
     uintptr_t end;
-    uint8_t kind; /* enum gw_memory */
-    uint8_t device;
+    uint16_t kind; /* enum gw_memory */
+    uint16_t device;
 };
 
 static struct range ranges[RANGES];
 static uint32_t used;
 static uint32_t sequence; /* odd while a writer is at work */
+
+/* Readers may look at a range while it is stored: word by word. */
+static void store(long i, struct range r)
+{
+    gw_store_relaxed(&ranges[i].start, r.start);
+    gw_store_relaxed(&ranges[i].end, r.end);
+    gw_store_relaxed(&ranges[i].kind, r.kind);
+    gw_store_relaxed(&ranges[i].device, r.device);
+}
+
+static struct range load(long i)
+{
+    return (struct range){gw_load_relaxed(&ranges[i].start), gw_load_relaxed(&ranges[i].end),
+                          gw_load_relaxed(&ranges[i].kind), gw_load_relaxed(&ranges[i].device)};
+}
 
 /* post: index of the last range that starts at or below p, or -1. */
 static long find(uintptr_t p, uint32_t n)
@@ -26,7 +39,7 @@ static long find(uintptr_t p, uint32_t n)
     long lo = 0, hi = (long)n - 1;
     while (lo <= hi) {
         long mid = (lo + hi) / 2;
-        if (ranges[mid].start <= p)
+        if (gw_load_relaxed(&ranges[mid].start) <= p)
             lo = mid + 1;
         else
             hi = mid - 1;
@@ -48,16 +61,18 @@ static void end_write(void)
 void gw_memory_add(const void *p, size_t size, enum gw_memory kind, unsigned device)
 {
     uintptr_t start = (uintptr_t)p;
+    struct range new = {start, start + size, (uint16_t)kind, (uint16_t)device};
     if (!p)
         return;
     gw_lock();
     long i = find(start, used);
     begin_write();
     if (i >= 0 && ranges[i].start == start) {
-        ranges[i] = (struct range){start, start + size, (uint8_t)kind, (uint8_t)device};
+        store(i, new);
     } else if (used < RANGES) {
-        memmove(&ranges[i + 2], &ranges[i + 1], (used - (size_t)(i + 1)) * sizeof ranges[0]);
-        ranges[i + 1] = (struct range){start, start + size, (uint8_t)kind, (uint8_t)device};
+        for (long k = (long)used - 1; k > i; k--)
+            store(k + 1, ranges[k]);
+        store(i + 1, new);
         gw_store_relaxed(&used, used + 1);
     } else {
         gw_count(GWT_C_UNDECODED, 1);
@@ -74,7 +89,8 @@ void gw_memory_remove(const void *p)
     long i = find((uintptr_t)p, used);
     if (i >= 0 && ranges[i].start == (uintptr_t)p) {
         begin_write();
-        memmove(&ranges[i], &ranges[i + 1], (used - (size_t)i - 1) * sizeof ranges[0]);
+        for (long k = i; k + 1 < (long)used; k++)
+            store(k, ranges[k + 1]);
         gw_store_relaxed(&used, used - 1);
         end_write();
     }
@@ -93,7 +109,7 @@ enum gw_memory gw_memory_kind(const void *p, unsigned *device)
         long i = find((uintptr_t)p, n);
         hit = i >= 0;
         if (hit)
-            r = ranges[i];
+            r = load(i);
         gw_fence_acquire(); /* partner: the release fence in begin_write() */
     } while (gw_load_relaxed(&sequence) != before);
     hit = hit && (uintptr_t)p < r.end;

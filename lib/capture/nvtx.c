@@ -145,7 +145,7 @@ static void note(enum gwt_kind kind, const char *text, uint64_t value)
     uint32_t state = gw_load_acquire(&gw_state);
     if (state == GW_OFF)
         return;
-    if (state != GW_ACTIVE || !gw_load_relaxed(gw_alive)) {
+    if (state != GW_ACTIVE || !gw_is_alive()) {
         keep(kind, text, value);
         return;
     }

@@ -139,7 +139,7 @@ struct gw_frame *gw_enter(struct gw_frame *f, uint64_t word)
     gw_frame_init(f, word);
     struct gw_thread *t = gw_self;
     struct gw_frame *o = gw_top;
-    if (gw_unlikely(!gw_load_relaxed(gw_alive) || !t || f->kind == GWT_NAME))
+    if (gw_unlikely(!gw_is_alive() || !t || f->kind == GWT_NAME))
         return gw_enter_slow(f);
     if (gw_unlikely(gw_is_busy(t)))
         return gw_enter_nested(f);
@@ -214,7 +214,7 @@ struct gw_frame *gw_enter_slow(struct gw_frame *f)
     if (gw_load_acquire(&gw_state) == GW_OFF)
         return NULL;
     int saved = errno;
-    if (gw_load_acquire(&gw_state) == GW_ACTIVE && !*gw_alive && getpid() != gw_pid)
+    if (gw_load_acquire(&gw_state) == GW_ACTIVE && !gw_is_alive() && getpid() != gw_pid)
         gw_after_fork(); /* a raw clone: no atfork handler ran */
     /* Asking for events, or which device is current, creates no context and starts nothing. */
     bool passive = f->kind == GWT_POLL || f->kind == GWT_CONTEXT;
@@ -341,7 +341,7 @@ static inline void leave_frame(const struct gw_frame *f)
 static void leave_unseen(struct gw_frame *f)
 {
     leave_frame(f);
-    if (gw_self && !f->outer && gw_load_relaxed(gw_alive))
+    if (gw_self && !f->outer && gw_is_alive())
         gw_store_relaxed(&gw_self->slot->open_t0, 0);
 }
 
@@ -350,7 +350,7 @@ static inline struct gw_thread *may_record(struct gw_frame *f, uint64_t t1)
 {
     struct gw_thread *t = gw_self;
     leave_frame(f);
-    if (gw_unlikely(!gw_load_relaxed(gw_alive))) {
+    if (gw_unlikely(!gw_is_alive())) {
         /* Never started, or finished meanwhile; or another thread is so slow at starting that
          * this one has not waited for it. */
         if (gw_load_relaxed(&gw_state) == GW_STARTING)
@@ -472,7 +472,7 @@ void gw_finish(struct gw_frame *f, uint64_t t1, int status)
             gw_count(GWT_C_POLLS, 1);
         return;
     }
-    if (f->kind == GWT_CONTEXT && !f->outer && gw_self && gw_load_relaxed(gw_alive))
+    if (f->kind == GWT_CONTEXT && !f->outer && gw_self && gw_is_alive())
         gw_section_ended(gw_self, f->t0);
     struct gw_thread *t = may_record(f, t1);
     if (gw_unlikely(!t))

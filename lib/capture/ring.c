@@ -127,7 +127,7 @@ static int create(void)
     if (r == 0) {
         void *p = mmap(NULL, RINGS_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
         if (p != MAP_FAILED) {
-            gw_header = p;
+            gw_store_release(&gw_header, p); /* partner: gw_count() */
             file_size = RINGS_OFFSET;
             return 0;
         }
@@ -318,7 +318,8 @@ int gw_ring_thread(struct gw_thread *t)
     t->ring = gw_ring_records(s);
     t->mask = s->ring_records - 1;
     t->room = s->ring_records;
-    s->head = s->tail = s->lost = s->open_t0 = s->returned = 0;
+    gw_store_relaxed(&s->head, 0); /* the timer may look at it */
+    s->tail = s->lost = s->open_t0 = s->returned = 0;
     s->tid = (uint32_t)gettid();
     s->thread = t->id;
     gw_store_release(&s->state, GWT_SLOT_USED); /* partner: the drain's and the reader's load */

@@ -12,6 +12,7 @@ bound of disk space holds.
 """
 
 import concurrent.futures
+import errno
 import json
 import os
 import re
@@ -124,13 +125,15 @@ def plans(names, calls):
     for name in names:
         if os.environ.get("FAILURES") != "all":
             yield "%s:1+" % name
+            if name in ("pwrite", "fallocate"):  # a quota is met
+                yield "%s:1+=%d" % (name, errno.EDQUOT)
             continue
         n = calls[name]
         for i in sorted(set(range(1, min(n, FIRST) + 1)) | {n}):
             yield "%s:%d" % (name, i)
             yield "%s:%d+" % (name, i)
             for error in ERRORS.get(name, []):
-                yield "%s:%d=%d" % (name, i, getattr(__import__("errno"), error))
+                yield "%s:%d=%d" % (name, i, getattr(errno, error))
             if name in ("pwrite", "read"):
                 yield "%s:%dshort" % (name, i)
                 yield "%s:%d+short" % (name, i)

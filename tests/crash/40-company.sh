@@ -74,6 +74,23 @@ is "RTLD_DEEPBIND: output" "done" "$(cat "$out" "$err")"
 "$gpuwait" report --json t >"$out" 2>"$err"
 is "RTLD_DEEPBIND: launches" 100 "$(json "$out" 'j["processes"][0]["launches"]["calls"]')"
 
+# Exceptions through wrappers: what follows is recorded as if they had returned.
+for cxx in c++ g++ clang++; do
+    command -v $cxx >/dev/null && break
+done
+if $cxx -O1 -o throws "$here/throws.cc" -L"$B/noop" -Wl,--no-as-needed -l:libcuda.so.1 -l:libcudart.so.13 \
+    -Wl,-rpath,"$B/noop" 2>"$err"; then
+    rm -rf t
+    runs "exceptions" 0 env GPUWAIT_OUT="$work/t" LD_PRELOAD="$lib" ./throws
+    is "exceptions: output" "caught 1000" "$(cat "$out" "$err")"
+    is "exceptions: launches" 2000 "$(count)"
+    "$gpuwait" report --json t >"$out" 2>"$err"
+    is "exceptions: in the report" "2000 0" "$(json "$out" \
+        'j["processes"][0]["launches"]["calls"], j["processes"][0]["quality"]["holes"]' | tr -d '(,)')"
+else
+    echo "# no C++ compiler here: $(head -n 1 "$err")"
+fi
+
 # Without one system call: as without us.
 "$B/crash/sandbox" list >calls
 while read -r call; do

@@ -23,5 +23,35 @@ $(crash)/sandbox: tests/crash/sandbox.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(crash_flags) -MF $@.d -MT $@ $< $(LDFLAGS) -o $@
 
-.PHONY: crash
+# The preload itself under ThreadSanitizer, in a program under it; but for the resolver, which is
+# called before the sanitizer has begun.
+tsan_so := $(patsubst %,$(crash)/tsan/%.o,$(basename $(capture_src)))
+tsan_flags = $(pic_cflags) $(CFLAGS) $(pic_flags) -O1 $(SAN_THREAD)
+$(tsan_so): SAN_THREAD = -fsanitize=thread
+$(crash)/tsan/lib/capture/resolve.o: SAN_THREAD =
+$(crash)/tsan/lib/capture/wrap_%.o: pic_flags += $(wrap_flags)
+$(crash)/tsan/%.o: %.c $(B)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(CC) $(tsan_flags) -include lib/capture/glibc_compat.h -c $< -o $@
+$(crash)/tsan/%.o: %.S $(B)/flags
+	$(call say,AS,$@)
+	@mkdir -p $(@D)
+	$(CC) $(tsan_flags) -c $< -o $@
+$(crash)/tsan/libgpuwait.so: $(tsan_so) lib/capture/exports.map
+	$(call say,LINK,$@)
+	$(CC) -shared -fsanitize=thread -Wl,-soname,libgpuwait.so -Wl,-Bsymbolic \
+	    -Wl,--exclude-libs,ALL -Wl,--version-script=lib/capture/exports.map $(tsan_so) \
+	    -l:libzstd.a -ldl -lpthread -o $@
+$(crash)/tsan/processes $(crash)/tsan/victim: $(crash)/tsan/%: $(noop)/libcuda.so.1 $(noop)/libcudart.so.13
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(CC) $(crash_flags) -MF $@.d -MT $@ -fsanitize=thread $(filter %.c,$^) -L$(noop) \
+	    -Wl,--no-as-needed -l:libcuda.so.1 -l:libcudart.so.13 $(LDFLAGS) \
+	    '-Wl,-rpath,$$ORIGIN/../../noop' -pthread -o $@
+$(crash)/tsan/processes: tests/crash/processes.c
+$(crash)/tsan/victim: tests/bench/noop/victim.c
+
+.PHONY: crash crash-tsan
+crash-tsan: $(patsubst %,$(crash)/tsan/%,libgpuwait.so processes victim) crash
 crash: $(crash)/libfail.so $(crash)/libinterposer.so $(crash)/sandbox $(crash)/count $(crash)/processes noop

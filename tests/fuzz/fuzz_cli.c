@@ -39,6 +39,7 @@ static void finish(void)
     unlinkat(scratch, "t.gwt", 0);
     unlinkat(scratch, "out", 0);
     unlinkat(scratch, "err", 0);
+    unlinkat(scratch, "../in", AT_REMOVEDIR);
     rmdir(directory);
 }
 
@@ -53,7 +54,9 @@ static void start(void)
     MUST(n > 0);
     close(fd);
     home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* in one of its own, since the tool is asked to read ".." as well */
     MUST(home >= 0 && mkdtemp(directory) && chdir(directory) == 0);
+    MUST(mkdir("in", 0700) == 0 && chdir("in") == 0);
     MUST((fd = open("t.gwt", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) >= 0);
     MUST(write(fd, bytes, (size_t)n) == n);
     close(fd);
