@@ -10,8 +10,7 @@
 struct range {
     uintptr_t start;
     uintptr_t end;
-    uint16_t kind; /* enum gw_memory */
-    uint16_t device;
+    uint64_t what; /* enum gw_memory, the device shifted by 8 */
 };
 
 static struct range ranges[RANGES];
@@ -23,14 +22,7 @@ static void store(long i, struct range r)
 {
     gw_store_relaxed(&ranges[i].start, r.start);
     gw_store_relaxed(&ranges[i].end, r.end);
-    gw_store_relaxed(&ranges[i].kind, r.kind);
-    gw_store_relaxed(&ranges[i].device, r.device);
-}
-
-static struct range load(long i)
-{
-    return (struct range){gw_load_relaxed(&ranges[i].start), gw_load_relaxed(&ranges[i].end),
-                          gw_load_relaxed(&ranges[i].kind), gw_load_relaxed(&ranges[i].device)};
+    gw_store_relaxed(&ranges[i].what, r.what);
 }
 
 /* post: index of the last range that starts at or below p, or -1. */
@@ -61,7 +53,7 @@ static void end_write(void)
 void gw_memory_add(const void *p, size_t size, enum gw_memory kind, unsigned device)
 {
     uintptr_t start = (uintptr_t)p;
-    struct range new = {start, start + size, (uint16_t)kind, (uint16_t)device};
+    struct range new = {start, start + size, (uint64_t)kind | (uint64_t)device << 8};
     if (!p)
         return;
     gw_lock();
@@ -99,23 +91,25 @@ void gw_memory_remove(const void *p)
 
 enum gw_memory gw_memory_kind(const void *p, unsigned *device)
 {
-    struct range r = {0};
-    bool hit;
+    uintptr_t end = 0;
+    uint64_t what = 0;
     uint32_t before;
     do {
         while ((before = gw_load_acquire(&sequence)) & 1)
             gw_pause();
         uint32_t n = gw_load_relaxed(&used);
         long i = find((uintptr_t)p, n);
-        hit = i >= 0;
-        if (hit)
-            r = load(i);
+        end = 0;
+        if (i >= 0) {
+            end = gw_load_relaxed(&ranges[i].end);
+            what = gw_load_relaxed(&ranges[i].what);
+        }
         gw_fence_acquire(); /* partner: the release fence in begin_write() */
     } while (gw_load_relaxed(&sequence) != before);
-    hit = hit && (uintptr_t)p < r.end;
+    bool hit = (uintptr_t)p < end;
     if (device)
-        *device = hit ? r.device : 0;
-    return hit ? (enum gw_memory)r.kind : GW_MEM_PAGEABLE;
+        *device = hit ? (unsigned)(what >> 8) : 0;
+    return hit ? (enum gw_memory)(what & 0xff) : GW_MEM_PAGEABLE;
 }
 
 void gw_memory_reset(void)
