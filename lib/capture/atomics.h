@@ -9,8 +9,20 @@
 #define gw_load_acquire(p)     __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define gw_store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define gw_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
-#define gw_add_relaxed(p, v)   __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
-#define gw_sub_relaxed(p, v)   __atomic_fetch_sub((p), (v), __ATOMIC_RELAXED)
+/* The same for a float. */
+#define gw_load_float(p)                                                                           \
+    ({                                                                                             \
+        float value_;                                                                              \
+        __atomic_load((p), &value_, __ATOMIC_RELAXED);                                             \
+        value_;                                                                                    \
+    })
+#define gw_store_float(p, v)                                                                       \
+    ({                                                                                             \
+        float value_ = (v);                                                                        \
+        __atomic_store((p), &value_, __ATOMIC_RELAXED);                                            \
+    })
+#define gw_add_relaxed(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
+#define gw_sub_relaxed(p, v) __atomic_fetch_sub((p), (v), __ATOMIC_RELAXED)
 /* Sequentially consistent: for the capture gate, where a store must be visible
  * before a later load of another variable (Dekker's pattern). */
 #define gw_add_seq(p, v) __atomic_fetch_add((p), (v), __ATOMIC_SEQ_CST)

@@ -98,8 +98,8 @@ static void engine_given(unsigned class, uint16_t stream, uint64_t t1, uint64_t 
  * while its engine is believed free, others that wait for it are timed. */
 static uint64_t lasts(const struct gw_seen *s, unsigned class, uint64_t bytes)
 {
-    if (s && s->n)
-        return (uint64_t)s->mean_ns;
+    if (s && gw_load_acquire(&s->n)) /* partner: learn_of() */
+        return (uint64_t)gw_load_float(&s->mean_ns);
     if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H)
         return 4000 + bytes / SLOW_LINK;
     return 4000;
@@ -275,8 +275,8 @@ static float root(float x)
 /* By how much its samples differ; no less than what it costs to know that. */
 static float spread_of(const struct gw_seen *s)
 {
-    float spread = root(s->m2 / (float)(s->n - 1));
-    float least = 0.02f * s->mean_ns + 50;
+    float spread = root(gw_load_float(&s->m2) / (float)(gw_load_relaxed(&s->n) - 1));
+    float least = 0.02f * gw_load_float(&s->mean_ns) + 50;
     return spread < least ? least : spread;
 }
 
@@ -291,13 +291,14 @@ static bool is_worth(struct gw_thread *t, float spread)
  * function is well known from other shapes: there are programs in which no shape comes twice. */
 static bool worth(struct gw_thread *t, struct gw_seen *s, const struct gw_seen *function)
 {
-    if (s->taken < 3 && function && function->n >= KNOWN_WELL)
+    uint32_t taken = gw_load_relaxed(&s->taken);
+    if (taken < 3 && function && gw_load_acquire(&function->n) >= KNOWN_WELL)
         return is_worth(t, spread_of(function));
-    if (s->taken < 3) {
+    if (taken < 3) {
         gw_store_relaxed(&wanted, 64);
         return true;
     }
-    if (s->n < 2)
+    if (gw_load_acquire(&s->n) < 2)
         return random_word(t) % 8 == 0; /* on their way, or void so far */
     if (gw_load_relaxed(&wanted)) {
         gw_sub_relaxed(&wanted, 1);
@@ -335,11 +336,11 @@ static bool afford(uint64_t now, int64_t cost)
     if (!tokens_at)
         tokens = tokens_ns;
     tokens_at = now;
-    tokens_ns = tokens > TOKENS_NS ? TOKENS_NS : tokens;
-    if (tokens_ns < cost)
-        return false;
-    tokens_ns -= cost;
-    return true;
+    if (tokens > TOKENS_NS)
+        tokens = TOKENS_NS;
+    bool enough = tokens >= cost;
+    gw_store_relaxed(&tokens_ns, enough ? tokens - cost : tokens); /* partner: gw_sampler_price() */
+    return enough;
 }
 
 void gw_sampler_price(void)
@@ -379,7 +380,7 @@ static struct gw_pair *take_pair(void)
         /* Partner: the timer's release store when it has harvested the pair. */
         if (gw_load_acquire(&p->state) == GW_PAIR_FREE) {
             next = (next + i + 1) % GW_PAIRS;
-            p->state = GW_PAIR_TAKEN;
+            gw_store_relaxed(&p->state, GW_PAIR_TAKEN);
             p->reason = GWT_VOID_NONE;
             return p;
         }
@@ -466,7 +467,7 @@ static bool graph_runs(const struct gw_seen *s, uint64_t now)
     if (gw_load_relaxed(&streams[s->stream].awaited) >= given ||
         gw_load_relaxed(&all_awaited) >= given)
         return false;
-    return now < (s->n ? until + (until - given) / 2 : given + span(GRAPH_NS));
+    return now < (gw_load_relaxed(&s->n) ? until + (until - given) / 2 : given + span(GRAPH_NS));
 }
 
 /* It would wait between its events: for the same executable graph, or the same copy engine, at work
@@ -521,7 +522,7 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
         return -1;
     }
     last_sample = now;
-    s->taken++;
+    gw_store_relaxed(&s->taken, s->taken + 1);
     if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H || class == GWT_SAMPLE_GRAPH)
         waiting[class] =
             (struct ahead){.pair = p,
@@ -641,11 +642,14 @@ void gw_sample_wait(void)
         gw_store_relaxed(&gw_timing, 0);
 }
 
+static uint32_t offered;
+
 void gw_pool_offer(void)
 {
     CUcontext ctx = NULL;
-    if (gw_pool.ctx || gw_capturing() || !gw_driver.cuCtxGetCurrent ||
-        gw_driver.cuCtxGetCurrent(&ctx) != 0 || !ctx)
+    uint32_t no = 0;
+    if (gw_load_relaxed(&offered) || gw_capturing() || !gw_driver.cuCtxGetCurrent ||
+        gw_driver.cuCtxGetCurrent(&ctx) != 0 || !ctx || !gw_cas(&offered, &no, 1))
         return;
     gw_pool.device = gw_device;
     gw_store_release(&gw_pool.ctx, ctx); /* partner: the timer's look at it */
@@ -668,4 +672,5 @@ void gw_sampler_reset(void)
     tokens_at = all_until = all_awaited = last_sample = 0;
     tokens_ns = TOKENS_NS;
     price_ns = 1000;
+    offered = 0;
 }

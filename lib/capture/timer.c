@@ -297,9 +297,9 @@ static void learn_of(struct gw_seen *s, float ns)
 {
     if (!s)
         return;
-    float d = ns - s->mean_ns, n = (float)s->n + 1;
-    s->mean_ns += d / n;
-    s->m2 += d * (ns - s->mean_ns);
+    float d = ns - s->mean_ns, n = (float)s->n + 1; /* stored here only */
+    gw_store_float(&s->mean_ns, s->mean_ns + d / n);
+    gw_store_float(&s->m2, s->m2 + d * (ns - s->mean_ns));
     gw_store_release(&s->n, s->n + 1);
 }
 
@@ -419,7 +419,7 @@ static bool wait_for_moment(void)
         nap(TICK_NS);
         if (gw_load_acquire(&stop_word) || gw_load_acquire(&gw_state) == GW_OFF)
             return false;
-        if (!gw_pool.ctx || gw_capturing())
+        if (!gw_load_acquire(&gw_pool.ctx) || gw_capturing()) /* partner: gw_pool_offer() */
             continue;
         uint64_t now = gw_now_ns();
         if (!begun)
@@ -529,7 +529,8 @@ void gw_timer_forget(void)
 
 void gw_timer_context_gone(const void *ctx)
 {
-    if (!gw_pool.ctx || (ctx && ctx != gw_pool.ctx) || gw_load_relaxed(&stop_word))
+    CUcontext own = gw_load_acquire(&gw_pool.ctx);
+    if (!own || (ctx && ctx != own) || gw_load_relaxed(&stop_word))
         return;
     gw_store_relaxed(&gw_timing, 0);
     gw_sample_wait();

@@ -27,7 +27,7 @@ $(crash)/sandbox: tests/crash/sandbox.c $(B)/flags
 # called before the sanitizer has begun.
 tsan_so := $(patsubst %,$(crash)/tsan/%.o,$(basename $(capture_src)))
 tsan_flags = $(pic_cflags) $(CFLAGS) $(pic_flags) -O1 $(SAN_THREAD)
-$(tsan_so): SAN_THREAD = -fsanitize=thread
+$(tsan_so): SAN_THREAD = -fsanitize=thread -Wno-tsan
 $(crash)/tsan/lib/capture/resolve.o: SAN_THREAD =
 $(crash)/tsan/lib/capture/wrap_%.o: pic_flags += $(wrap_flags)
 $(crash)/tsan/%.o: %.c $(B)/flags
