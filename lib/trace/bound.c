@@ -8,7 +8,8 @@
  * triples, aggregates, END. Aggregates may use max / 8 of it; beyond half of that they wait
  * in memory until they have grown by an eighth, so that they stay within it for ever (and a
  * killed process may lose that last eighth of its sums: the reader then counts it as missing).
- * Definitions may use all of it, then they push the tail out. Below the floor of free space
+ * Definitions may use all of it but for what the last aggregates need, then they push the tail
+ * out. Below the floor of free space
  * the same happens with short segments, whatever the head's size.
  *
  * Order matters to a process killed in between: aggregates are written before the segment

@@ -229,7 +229,8 @@ int gwt_write_events(struct gwt_writer *w, uint32_t thread, uint64_t first,
 
 /* ---- definitions, counters, clock --------------------------------------------------------- */
 
-/* post: 1: written; 0: no room for it, which only definitions take from the tail; or -errno. */
+/* post: 1: written; 0: no room for it beside what the last aggregates need, which only
+ *       definitions take from the tail; or -errno. */
 static int write_frame(struct gwt_writer *w, enum gwt_frame_type type, uint64_t first,
                        uint32_t count, const void *bytes, size_t size)
 {
@@ -238,10 +239,9 @@ static int write_frame(struct gwt_writer *w, enum gwt_frame_type type, uint64_t 
     int rc;
 
     if (type == GWT_FRAME_DEFINITIONS) { /* before w->frame is filled: evicting uses it too */
-        rc = gwt_make_room(w, sizeof(*w->frame) + size);
+        rc = gwt_make_room(w, sizeof(*w->frame) + size + keep);
         if (rc < 0)
             return rc;
-        keep = 0;
     }
     payload = gwt_prepare(w, type, bytes, size);
     if (payload < 0)
@@ -291,8 +291,10 @@ int gwt_write_definitions(struct gwt_writer *w, uint64_t first, const void *byte
         rc = write_frame(w, GWT_FRAME_DEFINITIONS, first, 0, from, n);
         if (rc < 0)
             return rc;
-        if (!rc) /* events that cannot be told apart are worth no disk */
+        if (!rc) { /* events that cannot be told apart are worth no disk */
+            gwt_flush_last_carry(w);
             return gwt_writer_stop(w, EFBIG);
+        }
         first += n;
         from += n;
         size -= n;
@@ -487,11 +489,15 @@ int gwt_writer_close(struct gwt_writer *w)
 {
     int error;
 
-    if (!w->stats.stopped)
-        gwt_flush_last_carry(w);
     /* Where writing failed there may be room for this now that the torn frame is cut off (or
      * the disk has space again), and then the dump itself says why it is short. */
     error = w->stats.error;
+    w->stats.stopped = 0;
+    gwt_flush_last_carry(w);
+    if (w->carry->events) {
+        w->counters[GWT_C_DROPPED] += w->carry->events;
+        w->counters_pending = true;
+    }
     w->stats.stopped = 0;
     write_last_frames(w);
     if (!error)

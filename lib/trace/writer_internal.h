@@ -76,7 +76,7 @@ long gwt_prepare_events(struct gwt_writer *w, uint32_t thread, uint64_t first,
 
 /* bound.c */
 uint64_t gwt_room(const struct gwt_writer *w);
-/* Of that room, what only definitions may use, or else the last aggregates. */
+/* Of that room, what only the last aggregates may use. */
 uint64_t gwt_last_carry(const struct gwt_writer *w);
 uint64_t gwt_now_ns(void); /* coarse */
 void gwt_look_at_free_space(struct gwt_writer *w);

@@ -313,13 +313,15 @@ static void rows_are_per_second(void **state)
     gwt_close(trace);
 }
 
-/* Definitions are worth more than events: they push the tail out, then the recording ends. */
+/* Definitions are worth more than events: they push the tail out, then the recording ends, and
+ * the events that went are in sums. */
 static void definitions_come_first(void **state)
 {
     struct fixture *f = *state;
     struct gwt_writer *w = open_writer(f->path, 256 << 10, &f->header);
     struct gwt_writer_stats stats;
     struct gwt_coverage coverage;
+    struct sums out;
     uint64_t at = 0, seq = 0, seed = 1;
     int rc = 0;
 
@@ -349,9 +351,11 @@ static void definitions_come_first(void **state)
     assert_int_equal(stats.error, EFBIG);
     free(w);
     assert_true(bytes_on_disk(f) <= 256 << 10);
-    sum_recording(f->path, &coverage);
+    out = sum_recording(f->path, &coverage);
     assert_true(coverage.ended);
     assert_int_equal(coverage.bad_frames, 0);
+    assert_true(coverage.aggregated > 0);
+    assert_int_equal(out.calls, seq);
 }
 
 /* The disk says no in the middle of a frame: the torn part is cut off, the writer stops, the

@@ -82,7 +82,7 @@ int main(int argc, char **argv)
                 _exit(0);
             waitpid(pid, NULL, 0);
         }
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
