@@ -7,7 +7,7 @@ $(crash)/libfail.so $(crash)/libinterposer.so: $(crash)/lib%.so: tests/crash/%.c
 	@mkdir -p $(@D)
 	$(CC) $(crash_flags) -MF $@.d -MT $@ -fPIC -shared $(LDFLAGS) $< -o $@ -ldl
 
-$(crash)/count: $(B)/obj/tests/crash/count.o $(B)/libgpuwait-trace.a
+$(crash)/count $(crash)/huge: $(crash)/%: $(B)/obj/tests/crash/%.o $(B)/libgpuwait-trace.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(CC) $(SAN) $(CFLAGS) $(LDFLAGS) $^ -lzstd -o $@
@@ -54,4 +54,5 @@ $(crash)/tsan/victim: tests/bench/noop/victim.c
 
 .PHONY: crash crash-tsan
 crash-tsan: $(patsubst %,$(crash)/tsan/%,libgpuwait.so processes victim) crash
-crash: $(crash)/libfail.so $(crash)/libinterposer.so $(crash)/sandbox $(crash)/count $(crash)/processes noop
+crash: $(crash)/libfail.so $(crash)/libinterposer.so $(crash)/sandbox $(crash)/count $(crash)/huge \
+    $(crash)/processes noop

@@ -218,6 +218,19 @@ static void stacks(uint32_t i, struct gwt_record *r)
     r->value = 1;
 }
 
+/* Steps, and within them something of all that is remembered for long. */
+static void mixed(uint32_t i, struct gwt_record *r)
+{
+    static void (*const others[])(uint32_t, struct gwt_record *) = {
+        allocations, signatures, allocations, graphs, allocations, samples, allocations, events};
+    if (i % 4 < 3)
+        steps(i / 4 * 3 + i % 4, r);
+    else if (i % 64 == 3)
+        others[i / 64 % 8](i / 64, r);
+    else
+        allocations(i, r);
+}
+
 static const struct {
     const char *name;
     void (*make)(uint32_t i, struct gwt_record *r);
@@ -237,6 +250,7 @@ static const struct {
              {"lost", lost, 0},
              {"samples", samples, 0},
              {"stacks", stacks, 0},
+             {"mixed", mixed, 0},
              {"threads", steps, 1}};
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
