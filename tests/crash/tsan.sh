@@ -39,7 +39,7 @@ for client in "soak 3 20000" threads demo_qlora; do
 done
 
 cd "$here/../.." || exit 1
-for test in "$TSAN"/tests/unit/test_*; do
+for test in "$TSAN/tests/unit/"test_*; do
     [ -x "$test" ] || continue
     nm -D --undefined-only "$test" | grep -q pthread_create || continue
     case $test in */test_reader) continue ;; esac # measures memory, of which the sanitizer has its own
