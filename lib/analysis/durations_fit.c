@@ -47,9 +47,9 @@ static bool offset_is_known(const struct gwt_trace *trace)
     return false;
 }
 
-static void fit_constants(struct gwa_durations *d)
+static int fit_constants(struct gwa_durations *d)
 {
-    double base, error;
+    double base, error, busy;
     if (!gwa_durations_measured(&d->constants[GWT_SAMPLE_KERNEL], &base, &error)) {
         base = CONSTANT_NS;
         error = CONSTANT_DOUBT_NS;
@@ -62,10 +62,12 @@ static void fit_constants(struct gwa_durations *d)
     d->constant[GWT_SAMPLE_KERNEL] = base - GWA_KERNEL_OFFSET_NS + WRITES_NS;
     d->constant[GWT_SAMPLE_GRAPH] = d->constant[GWT_SAMPLE_KERNEL];
     gwa_durations_fit_hand_over(d, base);
-    double doubt = WRITES_DOUBT_NS + error + gwa_durations_fit_busy(d);
+    int rc = gwa_durations_fit_busy(d, &busy);
+    double doubt = WRITES_DOUBT_NS + error + busy;
     if (!offset_is_known(d->trace))
         doubt += GWA_KERNEL_OFFSET_DOUBT_NS;
     d->below = d->above = doubt;
+    return rc;
 }
 
 void gwa_durations_doubt(const struct gwa_durations *d, double *below, double *above)
@@ -355,7 +357,8 @@ int gwa_durations_fit(struct gwa_durations *d)
 {
     int rc;
     memset(d->streams, 0, 65536 * sizeof(*d->streams));
-    fit_constants(d);
+    if ((rc = fit_constants(d)))
+        return rc;
     gwa_durations_fit_copies(d);
     if ((rc = gwa_durations_mark_nodes(d)) || (rc = fit_sampled(d)))
         return rc;

@@ -1,5 +1,6 @@
-/* Between durations.c (gathering and answering), durations_fit.c (kernels), durations_names.c
- * (kernels of one function) and durations_copies.c (copies, memsets, graphs). */
+/* Between durations.c (gathering and answering), durations_constants.c and durations_busy.c (what
+ * pairs of events add), durations_fit.c (kernels), durations_names.c (kernels of one function) and
+ * durations_copies.c (copies, memsets, graphs). */
 #ifndef GWA_DURATIONS_INTERNAL_H
 #define GWA_DURATIONS_INTERNAL_H
 
@@ -184,8 +185,8 @@ bool gwa_durations_measured(const struct measured *m, double *ns, double *error)
 
 /* What lies between a pair's events, given how long the pair took. */
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns);
-/* durations_constants.c. Fits busy_ns; post: how far off it may be. */
-double gwa_durations_fit_busy(struct gwa_durations *d);
+/* durations_busy.c. Fits busy_ns; doubt: how far off it may be. post: 0 or -ENOMEM. */
+int gwa_durations_fit_busy(struct gwa_durations *d, double *doubt);
 /* durations_names.c */
 int gwa_durations_fit_names(struct gwa_durations *d);
 /* durations_copies.c */
