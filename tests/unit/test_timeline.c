@@ -553,13 +553,26 @@ static void copies_that_waited_for_their_engine_count_for_little(void **state)
     (void)state;
     for (int i = 0; i < 5; i++) /* two of five waited for another's copy */
         sample_at(t, -1000 - i, GWT_SAMPLE_H2D, S_A, 0, 1 << 10, i % 2 ? 90 : 2);
-    copies_last(t, GWT_SAMPLE_H2D, 1 << 14, 200); /* all did, as one of more bytes shows */
+    copies_last(t, GWT_SAMPLE_H2D, 1 << 14, 200); /* all did, as one of more bytes shows, which goes
+                                                     as fast as a link does: 1.3 and 20 GB/s */
     copies_last(t, GWT_SAMPLE_H2D, 1 << 18, 10);
     copy(t, 0, 1, S_A, GWT_H2D, 1 << 10, 0);
     struct run r = run(t);
     assert_near(gwa_durations_copy(r.durations, GWT_H2D, 1 << 10, 1).ns, 2 * US, 1);
-    assert_near(gwa_durations_copy(r.durations, GWT_H2D, 1 << 14, 1).ns, 10 * US, 1);
+    assert_near(gwa_durations_copy(r.durations, GWT_H2D, 1 << 14, 1).ns, 2119, 1);
     assert_near(gwa_durations_copy(r.durations, GWT_H2D, 1 << 18, 1).ns, 10 * US, 1);
+    end(&r);
+}
+
+static void a_link_that_no_copy_shows_to_be_fast_is_slow(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    copies_last(t, GWT_SAMPLE_H2D, 1 << 18, 60); /* 20 GB/s would take 14.4 */
+    copies_last(t, GWT_SAMPLE_H2D, 1 << 20, 240);
+    copy(t, 0, 1, S_A, GWT_H2D, 1 << 18, 0);
+    struct run r = run(t);
+    assert_near(gwa_durations_copy(r.durations, GWT_H2D, 1 << 18, 1).ns, 60 * US, 1);
     end(&r);
 }
 
@@ -956,6 +969,7 @@ int main(void)
         cmocka_unit_test(uncertain_work_may_have_lasted_until_the_wait_ended),
         cmocka_unit_test(a_copy_that_blocks_says_when_the_work_before_it_ended),
         cmocka_unit_test(copies_that_waited_for_their_engine_count_for_little),
+        cmocka_unit_test(a_link_that_no_copy_shows_to_be_fast_is_slow),
         cmocka_unit_test(copies_of_fewer_bytes_than_any_sampled_last_in_proportion),
         cmocka_unit_test(the_run_tells_how_long_its_gaps_are),
         cmocka_unit_test(a_graph_runs_once_at_a_time),
