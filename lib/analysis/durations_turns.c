@@ -251,7 +251,7 @@ static int add_again(struct gwa_durations *d, const struct kept *k)
     double busy = k->busy ? s->busy_ns : 0;
     double ns = gwa_durations_ns(d, GWT_SAMPLE_KERNEL, k->pair_ns - busy);
     double factor = fmax((double)f->factor[k->turn % f->period], 0.01);
-    double pair = k->pair_ns - ns + ns / factor;
+    double pair = fmax(k->pair_ns - ns + ns / factor, 1);
     stat_add(&s->pairs, pair);
     if (!k->busy)
         stat_add(&s->spaced, pair);
