@@ -35,6 +35,8 @@ void gwa_durations_free(struct gwa_durations *d)
     free(d->graphs);
     free(d->groups.slots);
     free(d->found);
+    free(d->functions);
+    free(d->kept);
     free(d->streams);
     free(d->places);
     free(d->early);
@@ -153,8 +155,7 @@ static int add_to_group(struct groups *g, uint64_t key, uint64_t parent, uint32_
 
 /* ---- draws --------------------------------------------------------------------------- */
 
-/* pre: n samples have been added to its mean, this one among them. */
-static int add_to_draws(struct draws **draws, uint64_t n, uint32_t pair)
+int gwa_durations_add_draw(struct draws **draws, uint64_t n, uint32_t pair)
 {
     if (!*draws && !(*draws = calloc(1, sizeof(**draws))))
         return -ENOMEM;
@@ -218,8 +219,8 @@ static inline struct signature *signature_of(struct gwa_durations *d, uint32_t i
                                                           : new_signature(d, id, rc);
 }
 
-static int file(struct gwa_durations *d, uint32_t signature, const uint64_t key[2], double pair_ns,
-                bool busy)
+int gwa_durations_file(struct gwa_durations *d, uint32_t signature, const uint64_t key[2],
+                       double pair_ns, bool busy)
 {
     if (signature >= d->signatures_count)
         signature = 0;
@@ -232,6 +233,19 @@ static struct keys keys_of(const struct place *p)
     return gwa_durations_keys(p->op, &(struct gwa_context){.last = p->last, .hash = p->hash});
 }
 
+static int keep(struct gwa_durations *d, uint32_t signature, const struct place *p, double pair_ns,
+                bool busy)
+{
+    struct keys keys = keys_of(p);
+    struct kept k = {.key = {keys.key[0], keys.key[1]},
+                     .signature = signature < d->signatures_count ? signature : 0,
+                     .turn = p->turn,
+                     .pair_ns = (uint32_t)pair_ns,
+                     .busy = busy};
+    int rc = gwa_durations_file(d, signature, keys.key, pair_ns, busy);
+    return rc ? rc : gwa_durations_keep(d, &k);
+}
+
 static int launch(struct gwa_durations *d, const struct gwt_event *e)
 {
     struct gwa_context *c = &d->streams[e->stream];
@@ -240,10 +254,14 @@ static int launch(struct gwa_durations *d, const struct gwt_event *e)
     if (!s)
         return rc;
     s->launches++;
+    if (!s->function && (rc = gwa_durations_find_function(d, s, e->arg)))
+        return rc;
+    const struct function *f = gwa_durations_turn(d, s);
     struct place here = {.t0 = e->t0_ns,
                          .hash = c->hash,
                          .last = c->last,
                          .op = e->arg,
+                         .turn = f ? f->turn : 0,
                          .stream = e->stream,
                          .used = true};
     size_t i = place_index(e->t0_ns, e->stream);
@@ -253,7 +271,7 @@ static int launch(struct gwa_durations *d, const struct gwt_event *e)
         if (early->t0 == e->t0_ns && early->stream == e->stream) {
             d->early_used[i % EARLY] = false;
             if (early->signature == e->arg)
-                return file(d, e->arg, keys_of(&here).key, early->pair_ns, early->busy);
+                return keep(d, e->arg, &here, early->pair_ns, early->busy);
         }
     }
     d->places[i] = here;
@@ -273,12 +291,12 @@ static int kernel_sample(struct gwa_durations *d, const struct gwt_event *e)
         stat_add(&s->spaced, e->raw);
     if (!busy && e->value && e->value < 1000000)
         stat_add(&d->spacers, (double)e->value);
-    if ((rc = add_to_draws(&s->draws, s->pairs.n, e->raw)))
+    if ((rc = gwa_durations_add_draw(&s->draws, s->pairs.n, e->raw)))
         return rc;
     size_t i = place_index(e->t0_ns, e->stream);
     const struct place *p = &d->places[i];
     if (p->used && p->t0 == e->t0_ns && p->stream == e->stream)
-        return file(d, e->arg, keys_of(p).key, e->raw, busy);
+        return keep(d, e->arg, p, e->raw, busy);
     d->early_used[i % EARLY] = true;
     d->early[i % EARLY] = (struct early){
         .t0 = e->t0_ns, .signature = e->arg, .pair_ns = e->raw, .stream = e->stream, .busy = busy};
@@ -303,6 +321,7 @@ static int graph_launch(struct gwa_durations *d, const struct gwt_event *e)
     if (!g)
         return rc == -ERANGE ? 0 : rc;
     g->launches++;
+    gwa_durations_turn_graph(d, e->arg);
     return 0;
 }
 
@@ -336,7 +355,7 @@ static int sample(struct gwa_durations *d, const struct gwt_event *e)
             return rc == -ERANGE ? 0 : rc;
         d->samples++;
         stat_add(&g->pairs, e->raw);
-        return add_to_draws(&g->draws, g->pairs.n, e->raw);
+        return gwa_durations_add_draw(&g->draws, g->pairs.n, e->raw);
     }
     case GWT_SAMPLE_H2D:
     case GWT_SAMPLE_D2H:
@@ -419,6 +438,7 @@ static inline void of_launch(const struct gwa_durations *d, const struct gwt_eve
                              const struct gwa_context *c, struct gwa_duration *out)
 {
     const struct signature *s = e->arg < d->signatures_count ? &d->signatures[e->arg] : NULL;
+    const struct function *f = s ? gwa_durations_turn(d, s) : NULL;
     if (!s || !(s->estimate.ns > 0)) {
         *out = d->unknown;
     } else {
@@ -427,6 +447,8 @@ static inline void of_launch(const struct gwa_durations *d, const struct gwt_eve
             in_place(d, s, e->arg, c, out);
         else
             out->ns *= draw(s->draws, c);
+        if (f && f->period)
+            out->ns *= (double)f->factor[f->turn % f->period];
     }
     out->comm = s && s->comm;
 }
@@ -444,6 +466,7 @@ void gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
         *out = gwa_durations_graph(d, e->arg);
         if (e->arg < d->graphs_count)
             out->ns *= draw(d->graphs[e->arg].draws, c);
+        gwa_durations_turn_graph(d, e->arg);
         break;
     case GWT_MEMSET:
         *out = gwa_durations_memset(d, e->value);

@@ -11,6 +11,9 @@
  * an operation is expected to last as those in the same place did, drawn towards the
  * signature's mean as far as the samples are few (a random-effects estimate).
  *
+ * And where the launches of a function take turns, whatever came before, each lasts as its turn does
+ * (durations_turns.c).
+ *
  * Use: every event once through gwa_durations_event(), gwa_durations_fit(), then
  * gwa_durations_of() for each operation, in the same order.
  */
@@ -65,6 +68,9 @@ int gwa_durations_fit(struct gwa_durations *d);
 
 /* Valid samples; 0: nothing below says anything. */
 uint64_t gwa_durations_samples(const struct gwa_durations *d);
+
+/* Before the events are gone through once more. */
+void gwa_durations_restart(const struct gwa_durations *d);
 
 /* pre:  e is an executed launch, graph launch, copy or memset; context is that of its stream.
  * post: the context holds e too. Copies from and to pageable memory: as if pinned. */

@@ -110,6 +110,42 @@ void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel)
     }
 }
 
+/* Copies of few bytes last so long. */
+#define LEAST_NS 1300
+
+static double by_rate(const struct gwa_durations *d, unsigned class, double bytes)
+{
+    return LEAST_NS + bytes / d->rate[class];
+}
+
+/* Some copies went about as fast as the link is said to be. */
+static bool link_is_so_fast(const struct gwa_durations *d)
+{
+    for (unsigned class = GWT_SAMPLE_H2D; class <= GWT_SAMPLE_D2H; class ++)
+        for (size_t i = 0; i < d->points[class]; i++) {
+            const struct point *p = &d->curves[class][i];
+            if (p->bytes >= MANY_BYTES && p->ns < 1.5 * by_rate(d, class, p->bytes))
+                return true;
+        }
+    return false;
+}
+
+/* Where another stream keeps the engine busy at that place of each step, all copies of a size wait
+ * for it whenever they are timed. */
+static void fit_waited(struct gwa_durations *d)
+{
+    if (!link_is_so_fast(d))
+        return;
+    for (unsigned class = GWT_SAMPLE_H2D; class <= GWT_SAMPLE_D2H; class ++)
+        for (size_t i = 0; i < d->points[class]; i++) {
+            struct point *p = &d->curves[class][i];
+            double ns = by_rate(d, class, p->bytes);
+            if (has_waited(class, p->ns, 1.5 * ns))
+                *p = (struct point){
+                    .bytes = p->bytes, .ns = ns, .error = RATE_DOUBT * ns, .spread = 0.3 * ns};
+        }
+}
+
 void gwa_durations_fit_copies(struct gwa_durations *d)
 {
     for (unsigned class = 0; class < GWT_SAMPLE_CLASS_COUNT; class ++) {
@@ -132,16 +168,15 @@ void gwa_durations_fit_copies(struct gwa_durations *d)
             if (has_waited(class, p[i - 1].ns, p[i].ns))
                 p[i - 1].ns = p[i].ns;
     }
+    fit_waited(d);
 }
 
-/* Copies of few bytes last so long. */
-#define LEAST_NS 1300
 static struct gwa_duration one_copy(const struct gwa_durations *d, unsigned class, double bytes)
 {
     const struct point *p = d->curves[class];
     size_t n = d->points[class], i = 0;
     if (!n) {
-        double ns = LEAST_NS + bytes / d->rate[class];
+        double ns = by_rate(d, class, bytes);
         return (struct gwa_duration){.ns = ns, .error = RATE_DOUBT * ns, .spread = 0.3 * ns};
     }
     while (i < n && p[i].bytes <= bytes)

@@ -47,9 +47,9 @@ static bool offset_is_known(const struct gwt_trace *trace)
     return false;
 }
 
-static void fit_constants(struct gwa_durations *d)
+static int fit_constants(struct gwa_durations *d)
 {
-    double base, error;
+    double base, error, busy;
     if (!gwa_durations_measured(&d->constants[GWT_SAMPLE_KERNEL], &base, &error)) {
         base = CONSTANT_NS;
         error = CONSTANT_DOUBT_NS;
@@ -62,10 +62,12 @@ static void fit_constants(struct gwa_durations *d)
     d->constant[GWT_SAMPLE_KERNEL] = base - GWA_KERNEL_OFFSET_NS + WRITES_NS;
     d->constant[GWT_SAMPLE_GRAPH] = d->constant[GWT_SAMPLE_KERNEL];
     gwa_durations_fit_hand_over(d, base);
-    double doubt = WRITES_DOUBT_NS + error + gwa_durations_fit_busy(d);
+    int rc = gwa_durations_fit_busy(d, &busy);
+    double doubt = WRITES_DOUBT_NS + error + busy;
     if (!offset_is_known(d->trace))
         doubt += GWA_KERNEL_OFFSET_DOUBT_NS;
     d->below = d->above = doubt;
+    return rc;
 }
 
 void gwa_durations_doubt(const struct gwa_durations *d, double *below, double *above)
@@ -197,7 +199,7 @@ static void fit_finest(struct gwa_durations *d, const struct analysis *all, stru
     const struct analysis *a = &all[g->owner];
     unsigned i = g->level - 1u;
     double n = (double)g->pairs.n;
-    if (d->signatures[g->owner].level != g->level)
+    if (d->signatures[g->owner].level != g->level || !g->pairs.n)
         return;
     g->mean = mean_of_pairs(d, &d->signatures[g->owner], &g->pairs, g->busy);
     g->trust = n * a->effect[i] / (n * a->effect[i] + within(a, i));
@@ -242,7 +244,7 @@ static int fit_sampled(struct gwa_durations *d)
         return -ENOMEM;
     struct groups *g = &d->groups;
     for (size_t i = 0; i < g->room; i++)
-        if (g->slots[i].key && g->slots[i].level)
+        if (g->slots[i].key && g->slots[i].level && g->slots[i].pairs.n)
             analyse_group(d, all, &g->slots[i]);
     for (size_t i = 0; i < d->signatures_count; i++) {
         struct signature *s = &d->signatures[i];
@@ -323,7 +325,8 @@ static int fit_others(struct gwa_durations *d)
 /* Groups at the level that their signature uses and above it, and copies of one size. */
 static bool is_asked_for(const struct gwa_durations *d, const struct group *g)
 {
-    return g->key && (g->level ? g->level <= d->signatures[g->owner].level : g->pairs.n >= 2);
+    return g->key && g->pairs.n &&
+           (g->level ? g->level <= d->signatures[g->owner].level : g->pairs.n >= 2);
 }
 
 static int collect(struct gwa_durations *d)
@@ -355,8 +358,14 @@ int gwa_durations_fit(struct gwa_durations *d)
 {
     int rc;
     memset(d->streams, 0, 65536 * sizeof(*d->streams));
-    fit_constants(d);
+    if ((rc = fit_constants(d)))
+        return rc;
     gwa_durations_fit_copies(d);
+    if ((rc = gwa_durations_fit_turns(d)))
+        return rc;
+    gwa_durations_restart(d);
+    if ((rc = fit_constants(d))) /* once more, by samples that scatter less */
+        return rc;
     if ((rc = gwa_durations_mark_nodes(d)) || (rc = fit_sampled(d)))
         return rc;
     estimate_unknown(d);

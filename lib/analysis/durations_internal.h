@@ -1,5 +1,6 @@
-/* Between durations.c (gathering and answering), durations_fit.c (kernels), durations_names.c
- * (kernels of one function) and durations_copies.c (copies, memsets, graphs). */
+/* Between durations.c (gathering and answering), durations_constants.c and durations_busy.c (what
+ * pairs of events add), durations_fit.c (kernels), durations_names.c (kernels of one function) and
+ * durations_copies.c (copies, memsets, graphs). */
 #ifndef GWA_DURATIONS_INTERNAL_H
 #define GWA_DURATIONS_INTERNAL_H
 
@@ -63,10 +64,11 @@ struct signature {
     struct draws *draws; /* NULL: no samples, or too few */
     uint64_t launches;
     struct gwa_duration estimate;
-    double elsewhere; /* ns, in a place of which there is no sample ... */
-    double apart;     /* ... and how far places are apart */
-    double busy_ns;   /* by how much more a pair adds around it in a busy stream */
-    uint8_t level;    /* of the groups that tell its operations apart; 0: none do */
+    double elsewhere;  /* ns, in a place of which there is no sample ... */
+    double apart;      /* ... and how far places are apart */
+    double busy_ns;    /* by how much more a pair adds around it in a busy stream */
+    uint32_t function; /* index + 1; 0: not known yet */
+    uint8_t level;     /* of the groups that tell its operations apart; 0: none do */
     bool comm;
     bool node; /* in a graph */
 };
@@ -96,12 +98,30 @@ struct point { /* of a class of copies: size and duration */
     double bytes, ns, error, spread;
 };
 
+/* Launches of one function whose durations return after so many: layers that differ in a size
+ * which the launch does not show, say. */
+#define PERIODS 16
+struct function {
+    uint32_t turn;         /* launches so far */
+    uint32_t period;       /* 0: they do not return */
+    float factor[PERIODS]; /* of each turn, over their mean */
+};
+
+/* Of a signature's samples, so that its function's turns can be told from them. */
+struct kept {
+    uint64_t key[2];
+    uint32_t signature, turn, pair_ns;
+    bool busy;
+};
+#define KEPT_SAMPLES 32768u
+
 /* A launch, so that its sample finds its place; or a sample that came before its launch. */
 struct place {
     int64_t t0;
     uint64_t hash; /* what came before: of struct gwa_context */
     uint32_t last;
     uint32_t op;
+    uint32_t turn; /* of its function */
     uint16_t stream;
     bool used;
 };
@@ -140,6 +160,10 @@ struct gwa_durations {
     struct groups groups;
     struct found *found; /* open addressing, found_room a power of two */
     size_t found_room;
+    struct function *functions; /* by the name's id; the turns go on while durations are told */
+    size_t functions_count;
+    struct kept *kept;
+    uint64_t kept_count; /* ever */
     struct gwa_context *streams;
     struct place *places;
     struct early *early;
@@ -158,11 +182,24 @@ struct gwa_durations {
     struct gwa_duration unknown; /* kernels whose signature says nothing */
 };
 
+/* durations_turns.c. The turn of one more launch; post: NULL or its function. */
+struct function *gwa_durations_turn(const struct gwa_durations *d, const struct signature *s);
+void gwa_durations_turn_graph(const struct gwa_durations *d, uint32_t graph);
+int gwa_durations_find_function(struct gwa_durations *d, struct signature *s, uint32_t signature);
+int gwa_durations_keep(struct gwa_durations *d, const struct kept *k);
+/* Finds the functions whose turns differ; their samples count as those of a mean turn from then
+ * on. After the constants, before all else. post: 0 or -ENOMEM. */
+int gwa_durations_fit_turns(struct gwa_durations *d);
+
 struct keys {
     uint64_t key[2];
 };
 struct keys gwa_durations_keys(uint32_t op, const struct gwa_context *c);
 uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes);
+int gwa_durations_file(struct gwa_durations *d, uint32_t signature, const uint64_t key[2],
+                       double pair_ns, bool busy);
+/* pre: n samples have been added to its mean, this one among them. */
+int gwa_durations_add_draw(struct draws **draws, uint64_t n, uint32_t pair);
 struct group *gwa_durations_group(const struct groups *g, uint64_t key);
 const struct found *gwa_durations_found(const struct gwa_durations *d, uint64_t key);
 unsigned gwa_durations_bucket(uint64_t bytes);
@@ -184,8 +221,8 @@ bool gwa_durations_measured(const struct measured *m, double *ns, double *error)
 
 /* What lies between a pair's events, given how long the pair took. */
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns);
-/* durations_constants.c. Fits busy_ns; post: how far off it may be. */
-double gwa_durations_fit_busy(struct gwa_durations *d);
+/* durations_busy.c. Fits busy_ns; doubt: how far off it may be. post: 0 or -ENOMEM. */
+int gwa_durations_fit_busy(struct gwa_durations *d, double *doubt);
 /* durations_names.c */
 int gwa_durations_fit_names(struct gwa_durations *d);
 /* durations_copies.c */

@@ -30,6 +30,7 @@ struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_
     t->room = ROOM;
     t->ranges = ranges;
     t->durations = durations;
+    gwa_durations_restart(durations);
     t->model = *model;
     if (!(t->model.ns[GWA_GAP] > 0)) {
         double error;

@@ -515,11 +515,13 @@ static void finish(struct sim_op *op, int64_t t)
     d->engines[op->engine].running--;
     for (unsigned i = 0; i < op->nfollowers; i++) {
         struct sim_op *f = op->followers[i];
-        if (f->type == OP_EVENT && f->timing && op->type == OP_KERNEL && op->drain > 0)
-            f->cold = 1;
         int64_t ready = t + gap(op, f);
-        if (ready > f->ready)
+        if (ready > f->ready) {
             f->ready = ready;
+            /* the last one decides: what others wrote has arrived by then */
+            if (f->type == OP_EVENT && f->timing)
+                f->cold = op->type == OP_KERNEL && op->drain > 0;
+        }
         met(f);
     }
     op->nfollowers = 0;

@@ -1,5 +1,6 @@
-/* Preloaded beside a recorder: SIM_HOST is this machine's name, and its boot id follows from it, so
- * that the processes of one machine can stand for those of several. */
+/* Preloaded beside a recorder: what it reads of the machine. SIM_HOST is its name, and its boot id
+ * follows from it, so that the processes of one machine can stand for those of several. The
+ * devices' links are where a machine that has them shows them. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -26,17 +27,36 @@ EXPORT int gethostname(char *name, size_t size)
     return 0;
 }
 
+/* Of a file that holds it. */
+static int file_of(const char *text)
+{
+    ssize_t n = (ssize_t)strlen(text);
+    int fd = memfd_create("machine", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, text, (size_t)n) != n || lseek(fd, 0, SEEK_SET))
+        abort();
+    return fd;
+}
+
 static int boot_id(const char *host)
 {
     char text[64];
     uint64_t a = sim_hash_text(host), b = sim_hash(a, 1);
-    int n = snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%012llx\n", (unsigned)(a >> 32),
-                     (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xffff), (unsigned)(b >> 48),
-                     (unsigned long long)b & 0xffffffffffffu);
-    int fd = memfd_create("boot_id", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, text, (size_t)n) != n || lseek(fd, 0, SEEK_SET))
-        abort();
-    return fd;
+    snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%012llx\n", (unsigned)(a >> 32),
+             (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xffff), (unsigned)(b >> 48),
+             (unsigned long long)b & 0xffffffffffffu);
+    return file_of(text);
+}
+
+/* The bus ids that cuDeviceGetAttribute() gives. */
+static const char *link_of(const char *path)
+{
+    unsigned device;
+    int end = 0;
+    if (sscanf(path, "/sys/bus/pci/devices/0000:4%1x:00.0/%n", &device, &end) != 1 || !end)
+        return NULL;
+    if (!strcmp(path + end, "current_link_speed"))
+        return "32.0 GT/s PCIe\n";
+    return strcmp(path + end, "current_link_width") ? NULL : "16\n";
 }
 
 EXPORT int open(const char *path, int flags, ...)
@@ -48,6 +68,9 @@ EXPORT int open(const char *path, int flags, ...)
     va_end(args);
     if (host && !strcmp(path, "/proc/sys/kernel/random/boot_id"))
         return boot_id(host);
+    const char *link = link_of(path);
+    if (link)
+        return file_of(link);
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 

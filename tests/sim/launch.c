@@ -20,7 +20,7 @@
 
 static double between(uint32_t name, uint64_t what, unsigned least, unsigned most)
 {
-    return least + (double)(sim_hash(name, what) % (most - least));
+    return least + (double)(sim_hash(sim_hash(name, what), sim_cfg.seed) % (most - least));
 }
 
 struct sim_op *sim_kernel_op(unsigned device, const struct sim_launch *l)

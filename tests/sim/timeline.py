@@ -41,7 +41,7 @@ def run(seed):
     folder = tempfile.mkdtemp()
     try:
         env = dict(
-            os.environ, LD_PRELOAD=build + "/libgpuwait.so", LD_LIBRARY_PATH=build + "/sim",
+            os.environ, LD_PRELOAD=build + "/libgpuwait.so " + build + "/sim/libhost_sim.so", LD_LIBRARY_PATH=build + "/sim",
             GPUWAIT_OUT=folder + "/t", GPUWAIT_FULL="block", SIM_TRUTH=folder + "/truth.json", SIM_SEED=str(seed), SIM_CLOCK=opts.clock,
         )
         env.pop("GPUWAIT", None)
