@@ -11,8 +11,8 @@
  * an operation is expected to last as those in the same place did, drawn towards the
  * signature's mean as far as the samples are few (a random-effects estimate).
  *
- * And where the launches of a function take turns, whatever came before, each lasts as its turn does
- * (durations_turns.c).
+ * And where the launches of a function take turns, whatever came before, each lasts as its turn
+ * does (durations_turns.c).
  *
  * Use: every event once through gwa_durations_event(), gwa_durations_fit(), then
  * gwa_durations_of() for each operation, in the same order.
