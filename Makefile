@@ -156,7 +156,7 @@ demo: all sim ## record a small training job and report it (simulated GPU where 
 unit: $(unit) $(patsubst tests/unit/%.c,$(B)/tests/unit/%, \
           $(wildcard tests/unit/example.c tests/unit/*_sample.c)) \
       $(fixture)
-tests: all sim noop crash unit
+tests: all sim noop crash unit $(bench)
 
 test: tests ## all tests; T=WORD runs those whose name contains WORD
 	B='$(B)' sh tests/run.sh $(T)

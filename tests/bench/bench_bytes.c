@@ -94,7 +94,7 @@ static double now_ns(void)
 }
 
 /* ns per event; the records were just copied out of a ring, as in the drain thread. */
-static double encoding(const struct stretch *s)
+static double encoding(const struct stretched *s)
 {
     size_t size = (gwt_encoder_size() + 63) & ~(size_t)63;
     size_t room = gwt_encode_bound(GWT_FRAME_RECORDS_MAX * sizeof(struct gwt_record));
@@ -130,7 +130,7 @@ static void rows(const char *name, const char *path, const char *json)
 {
     struct size s = size_of(path, json);
     double each = (double)s.bytes / (double)s.events, chrome = s.json / (double)s.events;
-    struct stretch records;
+    struct stretched records;
     char text[64];
 
     if (stretch_load(&records, path))

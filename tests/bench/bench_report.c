@@ -125,7 +125,7 @@ int main(void)
     const char *from = getenv("BENCH_RECORDING"), *tool = getenv("GPUWAIT"),
                *dir = getenv("TMPDIR");
     double read[2] = {0}, report[2] = {0};
-    struct stretch s;
+    struct stretched s;
     char path[256];
 
     if (stretch_load(&s, from ? from : "tests/fixtures/scenarios/qlora.gwt")) {

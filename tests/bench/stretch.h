@@ -18,7 +18,7 @@ struct stretch_part { /* records of one frame */
     struct gwt_record *records;
 };
 
-struct stretch {
+struct stretched {
     struct gwt_file_header header;
     struct stretch_part *parts;
     size_t count, room;
@@ -34,7 +34,7 @@ struct stretch {
     size_t log_count;
 };
 
-static inline int stretch_part(struct stretch *s, int fd, uint64_t offset,
+static inline int stretch_part(struct stretched *s, int fd, uint64_t offset,
                                const struct gwt_frame *f)
 {
     size_t size = (gwt_decoder_size(f->count) + 63) & ~(size_t)63;
@@ -64,7 +64,7 @@ static inline int stretch_part(struct stretch *s, int fd, uint64_t offset,
     return 0;
 }
 
-static inline int stretch_frame(struct stretch *s, int fd, uint64_t offset,
+static inline int stretch_frame(struct stretched *s, int fd, uint64_t offset,
                                 const struct gwt_frame *f)
 {
     uint8_t *raw;
@@ -89,7 +89,7 @@ static inline int stretch_frame(struct stretch *s, int fd, uint64_t offset,
 }
 
 /* post: 0 and `s` holds the recording, to be freed either way; or negative. */
-static inline int stretch_load(struct stretch *s, const char *path)
+static inline int stretch_load(struct stretched *s, const char *path)
 {
     struct scan *scan = malloc(sizeof(*scan));
     int fd = open(path, O_RDONLY | O_CLOEXEC), rc = fd < 0 || !scan ? -EIO : 0;
@@ -113,7 +113,7 @@ static inline int stretch_load(struct stretch *s, const char *path)
     return rc || s->events ? rc : -ENODATA;
 }
 
-static inline void stretch_free(struct stretch *s)
+static inline void stretch_free(struct stretched *s)
 {
     for (size_t i = 0; i < s->count; i++)
         free(s->parts[i].records);
@@ -122,7 +122,7 @@ static inline void stretch_free(struct stretch *s)
     free(s->parts);
 }
 
-static inline int stretch_once(struct stretch *s, struct gwt_writer *w, uint64_t turn,
+static inline int stretch_once(struct stretched *s, struct gwt_writer *w, uint64_t turn,
                                uint64_t *seq, uint64_t most, uint64_t *written)
 {
     uint64_t period = s->last - s->first + 1000;
@@ -149,7 +149,7 @@ static inline int stretch_once(struct stretch *s, struct gwt_writer *w, uint64_t
 }
 
 /* pre: thread ids are small, as recordings have them. post: 0 and `path` holds `events` events. */
-static inline int stretch_write(struct stretch *s, const char *path, uint64_t events)
+static inline int stretch_write(struct stretched *s, const char *path, uint64_t events)
 {
     struct gwt_writer_options options = {.path = path, .max_bytes = 1ull << 40};
     void *memory = aligned_alloc(64, (gwt_writer_size() + 63) & ~(size_t)63);
