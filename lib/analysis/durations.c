@@ -438,7 +438,7 @@ static inline void of_launch(const struct gwa_durations *d, const struct gwt_eve
                              const struct gwa_context *c, struct gwa_duration *out)
 {
     const struct signature *s = e->arg < d->signatures_count ? &d->signatures[e->arg] : NULL;
-    const struct function *f = s ? gwa_durations_turn(d, s) : NULL;
+    const struct function *f = s && d->turning ? gwa_durations_turn(d, s) : NULL;
     if (!s || !(s->estimate.ns > 0)) {
         *out = d->unknown;
     } else {
@@ -466,7 +466,8 @@ void gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
         *out = gwa_durations_graph(d, e->arg);
         if (e->arg < d->graphs_count)
             out->ns *= draw(d->graphs[e->arg].draws, c);
-        gwa_durations_turn_graph(d, e->arg);
+        if (d->turning)
+            gwa_durations_turn_graph(d, e->arg);
         break;
     case GWT_MEMSET:
         *out = gwa_durations_memset(d, e->value);

@@ -162,6 +162,7 @@ struct gwa_durations {
     size_t found_room;
     struct function *functions; /* by the name's id; the turns go on while durations are told */
     size_t functions_count;
+    bool turning; /* some function has a period: else nobody asks for turns any more */
     struct kept *kept;
     uint64_t kept_count; /* ever */
     struct gwa_context *streams;

@@ -262,7 +262,6 @@ static int add_again(struct gwa_durations *d, const struct kept *k)
 int gwa_durations_fit_turns(struct gwa_durations *d)
 {
     size_t n = d->kept_count < KEPT_SAMPLES ? (size_t)d->kept_count : KEPT_SAMPLES;
-    bool any = false;
     int rc = 0;
     if (!n)
         return 0;
@@ -272,9 +271,9 @@ int gwa_durations_fit_turns(struct gwa_durations *d)
         for (k = i + 1; k < n && d->signatures[d->kept[k].signature].function == id; k++)
             ;
         rc = fit_function(d, d->kept + i, k - i, &d->functions[id - 1]);
-        any |= d->functions[id - 1].period > 0;
+        d->turning |= d->functions[id - 1].period > 0;
     }
-    if (rc || !any)
+    if (rc || !d->turning)
         return rc;
     forget(d);
     for (size_t i = 0; i < n && !rc; i++)
