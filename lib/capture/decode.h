@@ -287,11 +287,7 @@ void gw_on_copy_batch(struct gw_frame *f, void *const *dsts, void *const *srcs, 
         if (r == 0)                                                                                \
             gw_event_created((const void *)(event), (flags_));                                     \
     } while (0)
-#define D_EVENTS_READ(start, end)                                                                  \
-    do {                                                                                           \
-        gw_event_read((const void *)(start));                                                      \
-        gw_event_read((const void *)(end));                                                        \
-    } while (0)
+#define D_EVENTS_READ(start, end) gw_events_read((const void *)(start), (const void *)(end))
 
 /* ---- captures, graphs --------------------------------------------------------------------- */
 

@@ -449,8 +449,7 @@ static void tell_sampler(const struct gw_frame *f, const struct gwt_record *r, u
         gw_stream_awaited(r->stream, GWT_F_SUB(r->flags), t1);
         break;
     case GWT_EVENT_RECORD:
-        if (gw_event_times((const void *)(uintptr_t)f->value))
-            gw_stream_timed_by_user(r->stream, t1);
+        gw_event_recorded((const void *)(uintptr_t)f->value, r->stream, t1);
         break;
     case GWT_NCCL:
         gw_stream_carries_collectives(r->stream);

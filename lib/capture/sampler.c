@@ -25,14 +25,13 @@ uint64_t gw_awaited;
 #define LARGE          262144   /* bytes of a copy that takes longer than most waits for another */
 #define KNOWN_WELL     32       /* samples */
 #define SHARED_NS      1000000000ull /* an engine that two streams used stays shared so long */
-#define USER_TIMING_NS 1000000000ull /* after a timing event of the program's */
+#define USER_TIMING_NS 1000000000ull /* for an interval of the program's whose end is not known */
 
 /* ---- streams ------------------------------------------------------------------------ */
 
 static struct {
     uint64_t until;       /* predicted end of the work given so far */
     uint64_t awaited;     /* when the program last waited for all of it */
-    uint64_t user_timing; /* when the program last recorded a timing event here */
     uint32_t collectives; /* some were given to it */
 } streams[UINT16_MAX + 1];
 static uint64_t all_until; /* the latest of them */
@@ -145,67 +144,9 @@ void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1)
         gw_store_relaxed(&streams[stream].awaited, t1);
 }
 
-void gw_stream_timed_by_user(uint16_t stream, uint64_t now)
-{
-    gw_store_relaxed(&streams[stream].user_timing, now);
-}
-
 void gw_stream_carries_collectives(uint16_t stream)
 {
     gw_store_relaxed(&streams[stream].collectives, 1);
-}
-
-/* ---- timing events of the program's own ------------------------------------------------ */
-
-/* Handles, and what the program did with each: one that it recorded so often and never read
- * measures nothing; it was only created with the default flags. Where two handles share a slot,
- * the later one is known. */
-#define EVENTS 8192u
-#define UNREAD 8u
-#define READ   0xffu
-static struct {
-    uint64_t handle;
-    uint32_t records; /* or READ */
-} timing_events[EVENTS];
-
-static unsigned event_slot(const void *event)
-{
-    return (unsigned)(((uint64_t)(uintptr_t)event * 0x9e3779b97f4a7c15u) >> 51);
-}
-
-static bool in_slot(unsigned i, const void *event)
-{
-    return gw_load_relaxed(&timing_events[i].handle) == (uint64_t)(uintptr_t)event;
-}
-
-void gw_event_created(const void *event, unsigned flags)
-{
-    unsigned i = event_slot(event);
-    if (flags & 2) { /* CU_EVENT_DISABLE_TIMING */
-        if (in_slot(i, event))
-            gw_store_relaxed(&timing_events[i].handle, 0);
-        return;
-    }
-    gw_store_relaxed(&timing_events[i].records, 0);
-    gw_store_relaxed(&timing_events[i].handle, (uint64_t)(uintptr_t)event);
-}
-
-void gw_event_read(const void *event)
-{
-    unsigned i = event_slot(event);
-    if (event && in_slot(i, event))
-        gw_store_relaxed(&timing_events[i].records, READ);
-}
-
-bool gw_event_times(const void *event)
-{
-    unsigned i = event_slot(event);
-    if (!in_slot(i, event))
-        return false;
-    uint32_t records = gw_load_relaxed(&timing_events[i].records);
-    if (records < UNREAD)
-        gw_store_relaxed(&timing_events[i].records, records + 1);
-    return records != UNREAD;
 }
 
 /* ---- durations seen ----------------------------------------------------------------------- */
@@ -504,10 +445,9 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
     uint32_t spacer_ns = wish < SPACER_MIN_NS   ? SPACER_MIN_NS
                          : wish > SPACER_MAX_NS ? SPACER_MAX_NS
                                                 : (uint32_t)wish;
-    uint64_t user = gw_load_relaxed(&streams[stream].user_timing);
     if (would_wait(s, class, stream, f->value, !spacer, now))
         return -1;
-    if (now - last_sample < span(APART_NS) || (user && now - user < span(USER_TIMING_NS)))
+    if (now - last_sample < span(APART_NS) || gw_user_times(stream, now, span(USER_TIMING_NS)))
         return -1;
     /* Events and stream must belong to one context. */
     if (!gw_driver.cuCtxGetCurrent || gw_driver.cuCtxGetCurrent(&ctx) != 0 || ctx != gw_pool.ctx)
@@ -658,7 +598,7 @@ void gw_pool_offer(void)
 void gw_sampler_reset(void)
 {
     memset(streams, 0, sizeof streams);
-    memset(timing_events, 0, sizeof timing_events);
+    gw_user_timing_reset();
     memset(signatures, 0, sizeof signatures);
     memset(graphs, 0, sizeof graphs);
     memset(sizes, 0, sizeof sizes);

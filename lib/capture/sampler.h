@@ -76,12 +76,15 @@ void gw_sample_end(int index, int status);
 /* What a stream has been given, so that idle and busy are predicted, not asked. */
 void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1);
 void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1);
-void gw_stream_timed_by_user(uint16_t stream, uint64_t now);
 void gw_stream_carries_collectives(uint16_t stream);
+
+/* user_timing.c: events by which the program measures. Times are ticks of the record clock. */
 void gw_event_created(const void *event, unsigned flags);
-void gw_event_read(const void *event);
-/* It is being recorded: does the program measure by it, or may it? */
-bool gw_event_times(const void *event);
+void gw_event_recorded(const void *event, uint16_t stream, uint64_t now);
+void gw_events_read(const void *start, const void *end); /* the time between them */
+/* Is the stream between two of them, or may it be? Where it is not known for so many ticks: no. */
+bool gw_user_times(uint16_t stream, uint64_t now, uint64_t hold);
+void gw_user_timing_reset(void);
 
 /* A submission while a sample is being submitted: is it to the same stream? */
 extern const void *gw_busy_stream;

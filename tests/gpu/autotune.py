@@ -32,5 +32,6 @@ for _ in range(200):
     end.record()
     end.synchronize()
     times.append(begin.elapsed_time(end))
+print("events", begin.cuda_event, end.cuda_event)
 print("timed", len(times), "never negative", min(times) >= 0)
 show("y", y.shape.numel())

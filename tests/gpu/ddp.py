@@ -30,8 +30,9 @@ from common import CPU_ONLY, DEVICE, referee, setup, show, sync
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 # So much that the GPUs, not their hosts, set the pace where nothing is planted: a job whose hosts do
 # has ranks that wait for each other by chance. fully_shard's host does more. Gradients that accumulate
-# are large for what is computed: a reduction that hides beside it costs next to nothing, however often.
-WIDE = (8192, 4, 1024)
+# are large for what is computed, or a reduction hides beside it and costs next to nothing, however often;
+# and they are few: beside a profiler each launch takes the host 40 us.
+WIDE = (12288, 4, 2048)
 SIZES = {"fsdp2": (2048, 16, 131072), "accumulate": WIDE, "no_sync": WIDE}
 WIDTH, LAYERS, BATCH = (64, 4, 32) if CPU_ONLY else SIZES.get("".join(sys.argv[1:]), (2048, 16, 32768))
 PART = 32  # of a batch, that a loader delivers

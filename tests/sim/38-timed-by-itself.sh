@@ -1,0 +1,78 @@
+#!/bin/sh
+# A program that times one iteration in many by events of its own: no sample lies between two of
+# them, and all else is sampled, however often that is.
+# shellcheck source=tests/sim/lib.sh
+. "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
+
+cat >"$work/program.py" <<'PY'
+import ctypes, time
+
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, function = (ctypes.c_void_p() for _ in range(3))
+begin, middle, end = (ctypes.c_void_p() for _ in range(3))
+ms = ctypes.c_float()
+
+
+def check(status):
+    assert status == 0, status
+
+
+def launch(n):
+    for _ in range(n):
+        check(cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None))
+
+
+check(cuda.cuInit(0))
+check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+check(cuda.cuCtxSetCurrent(context))
+check(cuda.cuModuleLoadData(ctypes.byref(module), b"SIMIMAGE\nkernel short us=20\n"))
+check(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"short"))
+for e in begin, middle, end:
+    check(cuda.cuEventCreate(ctypes.byref(e), 0))
+iteration, timed = 0, False
+until = time.monotonic() + 4
+while time.monotonic() < until:
+    if timed:
+        for start, stop in (begin, middle), (middle, end), (begin, end):
+            check(cuda.cuEventElapsedTime(ctypes.byref(ms), start, stop))
+    timed = iteration % 20 == 0  # ten times a second
+    for n, event in (0, begin), (100, middle), (100, end):
+        launch(n)
+        if timed:
+            check(cuda.cuEventRecord(event, None))
+    check(cuda.cuCtxSynchronize())
+    iteration += 1
+PY
+cat >"$work/judge.py" <<'PY'
+import json, sys
+
+text, at, marks, samples = open(sys.argv[1]).read(), 0, [], []
+decode = json.JSONDecoder().raw_decode
+while at < len(text):
+    if text[at].isspace():
+        at += 1
+        continue
+    found, at = decode(text, at)
+    for e in found if isinstance(found, list) else [found]:
+        if e["kind"] == "EVENT_RECORD":
+            marks.append(e["t0_ns"])
+        elif e["kind"] == "SAMPLE":
+            samples.append(e["t0_ns"])
+assert samples
+intervals = list(zip(marks[::3], marks[2::3]))
+between = [(a[1], b[0]) for a, b in zip(intervals, intervals[1:]) if a[1] > samples[0]]
+assert len(between) > 6 and max(b - a for a, b in between) < 10**9, between
+within = [t for t in samples if any(a <= t <= b for a, b in intervals)]
+sampled = [p for p in between if any(p[0] < t < p[1] for t in samples)]
+print("%d samples, %d in intervals, some in %d of %d times between two" % (
+    len(samples), len(within), len(sampled), len(between)))
+# the first interval of which the sampler knows is not known yet
+sys.exit(bool(within) or len(sampled) < len(between) - 2)
+PY
+check "the program runs" env GPUWAIT_GPU_TIMING=20 GPUWAIT_OUT="$work/dump" GPUWAIT_STACKS=off \
+    LD_LIBRARY_PATH="$sim" LD_PRELOAD="$B/libgpuwait.so" python3 "$work/program.py"
+"$B/gpuwait" info --events --json "$work/dump" >"$work/events" 2>"$work/err"
+check "samples lie outside of its own timing" python3 "$work/judge.py" "$work/events"
+cat "$work/out"
+finish
