@@ -218,6 +218,7 @@ struct gwa_time {
     double sampled_share_pct;   /* of operations' time, that rests on samples of their own kind */
     double anchor_residual_pct; /* by how much the model missed the ends that blocking calls show */
     const char *method;         /* "sampled", "bounds"; NULL where nothing is known */
+    bool guesswork;             /* too many kernels were never timed: shares mean little */
 };
 
 /* Idle between operations by length of the gap; percentages of the window's wall time. */

@@ -368,6 +368,26 @@ static void finish_idle_bound(struct gwa_tally *t, unsigned device,
     out->time.provable_idle_pct = 100.0 * (double)idle / (double)wall;
 }
 
+/* Launches of kernels whose function was never timed are so many that no guess bounds their time.
+ * post: *ns: as guessed */
+static bool is_guesswork(const struct gwa_tally *t, const struct gwa_timeline_device *timed,
+                         double *ns)
+{
+    uint64_t all = 0, guessed = 0;
+    *ns = 0;
+    for (size_t i = 0; i < timed->signatures_count; i++) {
+        const struct gwa_ran *ran = &timed->signatures[i];
+        if (gwa_durations_is_comm(t->durations, (uint32_t)i))
+            continue;
+        all += ran->count + ran->graph_count; /* a graph that was not timed has its own doubt */
+        if (!gwa_durations_signature(t->durations, (uint32_t)i).guessed)
+            continue;
+        guessed += ran->count;
+        *ns += ran->ns;
+    }
+    return (double)guessed > GWA_GUESSED_MOST * (double)all;
+}
+
 /* Where busy time lies, most likely: statistical error of the durations, what all kernels may
  * be off together, and what blocking calls showed that the model does not explain. */
 static void busy_interval(const struct gwa_tally *t, const struct gwa_timeline_device *timed,
@@ -380,6 +400,12 @@ static void busy_interval(const struct gwa_tally *t, const struct gwa_timeline_d
     double other = timed->excess_ns + timed->sweep.late_ns + timed->graphs_doubt_ns * share;
     double low = busy - spread - below * timed->kernels * share - other;
     double high = busy + spread + above * timed->kernels * share + other;
+    double guessed;
+    time->guesswork = is_guesswork(t, timed, &guessed);
+    if (time->guesswork) { /* then only what proves that it idled bounds it from above */
+        low -= guessed * share;
+        high = time->provable_idle_pct > 0 ? wall * (1 - time->provable_idle_pct / 100) : wall;
+    }
     time->busy_low_pct = low > 0 ? 100 * low / wall : 0;
     time->busy_high_pct = high < wall ? 100 * high / wall : 100;
 }

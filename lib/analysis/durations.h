@@ -57,6 +57,9 @@ struct gwa_duration {
     bool comm;     /* of one launch: as gwa_durations_is_comm() */
 };
 
+/* Beyond this share of kernels whose function was never timed, times are not known well enough. */
+#define GWA_GUESSED_MOST 0.2
+
 struct gwa_durations;
 
 struct gwa_durations *gwa_durations_new(const struct gwt_trace *trace);

@@ -17,11 +17,14 @@ static double memory_pct(const struct gwa_view *v)
 
 /* More than this between the ends of busy time, and neither is known to be right. */
 #define INTERVAL_MOST 25.0
+#define INTERVAL_VOID 50.0 /* nor is a share of idle time */
 
 static bool vague(const struct gwa_view *v)
 {
     const struct gwa_time *t = &v->d->time;
     /* what is not known of copies leaves open how long the GPU copied, not what it computed */
+    if (v->timed && t->guesswork)
+        return true;
     return v->timed && t->busy_high_pct - t->busy_low_pct > INTERVAL_MOST &&
            t->busy_low_pct < GWA_HEALTHY_PCT &&
            v->work_pct + t->busy_high_pct - v->busy_pct > GWA_HEALTHY_PCT;
@@ -102,6 +105,8 @@ bool gwa_rule_INCONCLUSIVE(const struct gwa_view *v, struct gwa_draft *f)
         WHAT(".");
         REMEDY("Record again with GPUWAIT_GPU_TIMING=auto, for longer.");
     } else if (vague(v)) {
+        if (t->guesswork || t->busy_high_pct - t->busy_low_pct > INTERVAL_VOID)
+            f->rank = GWA_RANK_DOUBT;
         WHAT("The GPU was busy between %s and %s of the time: too few operations were timed to "
              "say more.",
              PCT(t->busy_low_pct), PCT(t->busy_high_pct));

@@ -1,4 +1,5 @@
 #include "job_internal.h"
+#include "durations.h"
 #include "grow.h"
 
 #include <errno.h>
@@ -164,10 +165,6 @@ int gwa_job_join(struct gwa_job *job)
     return 0;
 }
 
-/* Kernels that were never timed: beyond this share of them, the time between collectives is not
- * known well enough to tell who came late. */
-#define GUESSED_MOST 0.2
-
 const char *gwa_job_why_not(const struct gwa_job *job, bool *told)
 {
     size_t known = 0, aligned = 0, rows = 0, vague = 0, met = 0, missing = 0;
@@ -179,7 +176,7 @@ const char *gwa_job_why_not(const struct gwa_job *job, bool *told)
         rows += r->count;
         sampled &= !r->count || r->sampled;
         gaps += r->gaps;
-        vague += (double)r->guessed > GUESSED_MOST * (double)r->kernels;
+        vague += (double)r->guessed > GWA_GUESSED_MOST * (double)r->kernels;
     }
     for (size_t i = 0; i < job->hosts_count; i++)
         aligned += job->hosts[i].aligned;

@@ -75,4 +75,34 @@ check "the program runs" env GPUWAIT_GPU_TIMING=20 GPUWAIT_OUT="$work/dump" GPUW
 "$B/gpuwait" info --events --json "$work/dump" >"$work/events" 2>"$work/err"
 check "samples lie outside of its own timing" python3 "$work/judge.py" "$work/events"
 cat "$work/out"
+
+# One that times everything but its first second, by new events each time: what it timed itself was
+# never sampled, and no verdict rests on what that is guessed to last.
+cat >>"$work/program.py" <<'PY'
+check(cuda.cuModuleLoadData(ctypes.byref(module), b"SIMIMAGE\nkernel long us=400\n"))
+check(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"long"))
+until = time.monotonic() + 2
+while time.monotonic() < until:
+    for e in begin, end:
+        check(cuda.cuEventCreate(ctypes.byref(e), 0))
+    check(cuda.cuEventRecord(begin, None))
+    launch(50)
+    check(cuda.cuEventRecord(end, None))
+    check(cuda.cuCtxSynchronize())
+    check(cuda.cuEventElapsedTime(ctypes.byref(ms), begin, end))
+    for e in begin, end:
+        check(cuda.cuEventDestroy(e))
+PY
+sed -i 's/monotonic() + 4/monotonic() + 1/' "$work/program.py"
+check "the program runs on" env GPUWAIT_OUT="$work/untimed" GPUWAIT_STACKS=off \
+    LD_LIBRARY_PATH="$sim" LD_PRELOAD="$B/libgpuwait.so" python3 "$work/program.py"
+"$B/gpuwait" report --json --steps all "$work/untimed" >"$work/untimed.json" 2>"$work/err"
+check "nothing is concluded from guesses" python3 -c '
+import json, sys
+p = json.load(open(sys.argv[1]))["processes"][0]
+d = p["devices"][0]
+print(p["verdict"], d["time"]["busy_interval_pct"], d["time"]["compute_pct"], d["time"]["sampled_share_pct"])
+assert p["verdict"] == "inconclusive", p["verdict"]
+assert d["time"]["busy_interval_pct"][1] > 80, d["time"]' "$work/untimed.json"
+cat "$work/out"
 finish

@@ -558,6 +558,13 @@ static void events_lost(struct scene *s, bool cured)
     s->p.quality.complete = false;
 }
 
+/* The same, where durations were guessed. */
+static void guesswork(struct scene *s, bool cured)
+{
+    section(s, 60, 1, 0.9, LAUNCH, COPY);
+    s->d.time.guesswork = !cured;
+}
+
 static void nothing_ran(struct scene *s, bool cured)
 {
     if (!cured)
@@ -620,6 +627,7 @@ static const struct {
     {"well used", well_used, "healthy"},
     {"not sampled", not_sampled, "inconclusive"},
     {"events lost", events_lost, "inconclusive"},
+    {"guesswork", guesswork, "inconclusive"},
     {"nothing ran", nothing_ran, "inconclusive"},
 };
 
