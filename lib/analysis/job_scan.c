@@ -16,6 +16,14 @@
 #define LONGEST_NS ((int64_t)100000 * 1000000000) /* no operation is believed to last longer */
 #define TICK       0x100000u
 
+/* A call showed that what is up to an ordinal of a stream, but not all there was, ended then. */
+struct led {
+    struct job_moment from, known; /* its end by the model before it was shown: as it was when it */
+    uint32_t frame; /* was recorded, in the frame of then, and as known at the call */
+    int64_t at;
+    uint64_t ordinal; /* 0: none */
+};
+
 struct stream {
     struct job_moment end, wait;
     uint64_t wait_ordinal; /* whose end wait.host is: in the stream `wait_of` */
@@ -23,6 +31,8 @@ struct stream {
     struct gwa_context context;
     uint64_t ordinal, done_ordinal; /* of what it was given; up to there a call showed ... */
     struct job_moment done;         /* ... that it was over by then */
+    struct led led;                 /* what is behind that comes later too */
+    uint32_t frame;                 /* so often its end was led on */
     uint32_t row;                   /* its last operation was this row's kernel; 0: another */
     uint8_t type, device;
     bool blocking; /* ordered against the legacy default stream */
@@ -32,6 +42,7 @@ struct recorded {
     uint64_t handle;
     struct job_moment end;
     uint64_t ordinal; /* in its stream */
+    uint32_t frame;   /* of its stream then */
     uint16_t stream;  /* 0: none */
 };
 
@@ -200,16 +211,51 @@ static void record_event(struct scan *s, const struct gwt_event *e, struct strea
 {
     struct recorded *r = recorded_of(s, e->value);
     order(s, stream);
-    *r = (struct recorded){
-        .handle = e->value, .end = stream->end, .ordinal = ++stream->ordinal, .stream = e->stream};
+    *r = (struct recorded){.handle = e->value,
+                           .end = stream->end,
+                           .ordinal = ++stream->ordinal,
+                           .frame = stream->frame,
+                           .stream = e->stream};
     job_moment_join(&r->end, &stream->wait, s->ends);
 }
 
-/* A call that came after it may have shown that it was over sooner than the model says. */
-static const struct job_moment *end_of(const struct scan *s, const struct recorded *r)
+/* What led to `from`, and from there to *m, led there by `at`. */
+static void lead_from(struct job_moment *m, const struct job_moment *from, int64_t at)
+{
+    int64_t host = at;
+    if (m->host != NEVER && from->host != NEVER && m->since < from->host) {
+        host = job_later(m->host, at - from->host);
+        m->host = NEVER;
+    }
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++)
+            if (m->on[i].row && m->on[i].row == from->on[k].row) {
+                int64_t by = job_later(at, m->on[i].after - from->on[k].after);
+                host = by > host ? by : host;
+                m->on[i].row = 0;
+            }
+    if (!m->on[0].row) {
+        m->on[0] = m->on[1];
+        m->on[1].row = 0;
+    }
+    if (m->host < host) {
+        m->host = host;
+        m->since = at;
+    }
+}
+
+/* As known by now: a call that came after it may have shown that it was over by then, or that what
+ * it is behind of was not before. */
+static struct job_moment end_of(const struct scan *s, const struct recorded *r)
 {
     const struct stream *stream = s->streams[r->stream];
-    return stream && r->ordinal <= stream->done_ordinal ? &stream->done : &r->end;
+    struct job_moment end = r->end;
+    if (stream && r->ordinal <= stream->done_ordinal)
+        end = stream->done;
+    else if (stream && stream->led.ordinal)
+        lead_from(&end, r->frame == stream->led.frame ? &stream->led.from : &stream->led.known,
+                  stream->led.at);
+    return end;
 }
 
 static void wait_for_event(struct scan *s, const struct gwt_event *e, struct stream *stream)
@@ -217,7 +263,7 @@ static void wait_for_event(struct scan *s, const struct gwt_event *e, struct str
     const struct recorded *r = recorded_of(s, e->value);
     if (!r->stream || r->handle != e->value || r->stream == e->stream)
         return;
-    struct job_moment m = *end_of(s, r);
+    struct job_moment m = end_of(s, r);
     job_moment_later(&m, s->handover);
     wait_until(s, stream, &m, r->stream, r->ordinal);
     stream->ordinal++;
@@ -282,38 +328,13 @@ static int wait_for_device(struct scan *s, const struct gwt_event *e)
     return rc;
 }
 
-/* What led to `from`, and from there to *m, led there by `at`. */
-static void lead_from(struct job_moment *m, const struct job_moment *from, int64_t at)
-{
-    int64_t host = at;
-    if (m->host != NEVER && from->host != NEVER && m->since < from->host) {
-        host = job_later(m->host, at - from->host);
-        m->host = NEVER;
-    }
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 2; k++)
-            if (m->on[i].row && m->on[i].row == from->on[k].row) {
-                int64_t by = job_later(at, m->on[i].after - from->on[k].after);
-                host = by > host ? by : host;
-                m->on[i].row = 0;
-            }
-    if (!m->on[0].row) {
-        m->on[0] = m->on[1];
-        m->on[1].row = 0;
-    }
-    if (m->host < host) {
-        m->host = host;
-        m->since = at;
-    }
-}
-
 static int wait_for_recorded(struct scan *s, const struct gwt_event *e)
 {
     const struct recorded *r = recorded_of(s, e->value);
     struct stream *stream = s->streams[r->stream];
     if (!stream || r->handle != e->value)
         return 0;
-    struct job_moment m = *end_of(s, r);
+    struct job_moment m = end_of(s, r);
     bool over = job_moment_value(&m, s->ends) < e->t0_ns; /* by the model: that is not at odds */
     int rc = see(s, &m, e);
     if (r->ordinal == stream->ordinal) {
@@ -321,8 +342,15 @@ static int wait_for_recorded(struct scan *s, const struct gwt_event *e)
     } else if (r->ordinal > stream->done_ordinal) {
         struct stream past = {.ordinal = r->ordinal};
         ended(&past, &m, e->t1_ns - WAKE_NS);
-        if (!over)
+        if (!over) {
+            stream->led = (struct led){.from = r->end,
+                                       .known = m,
+                                       .frame = r->frame,
+                                       .at = past.end.host,
+                                       .ordinal = r->ordinal};
             lead_from(&stream->end, &m, past.end.host);
+            stream->frame++;
+        }
         stream->done = past.done;
         stream->done_ordinal = r->ordinal;
     }

@@ -320,6 +320,10 @@ struct moment gwa_timeline_recorded_end(const struct gwa_timeline *t, const stru
     int64_t by = s ? s->device->sooner - r->sooner : 0;
     if (by > 0 && end.at > t->now)
         end.at = end.at - by > t->now ? end.at - by : t->now;
+    /* A blocking call may have shown since that it comes later. */
+    size_t i = s ? gwa_timeline_index_of(s, r->ordinal) : 0;
+    if (s && i < s->queue.count)
+        gwa_raise_to(&end.at, gwa_queue_at(&s->queue, i)->end);
     return end;
 }
 

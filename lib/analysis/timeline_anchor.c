@@ -22,14 +22,6 @@ static bool at_tip(const struct target *t)
     return t->ordinal == t->stream->ordinal && t->end.at == t->stream->end.at;
 }
 
-/* Index in the queue of an ordinal; the queue's count where it was swept already. */
-static size_t index_of(const struct stream *s, uint64_t ordinal)
-{
-    const struct gwa_queue *q = &s->queue;
-    uint64_t behind = s->ordinal - ordinal;
-    return behind < q->count ? q->count - 1 - (size_t)behind : q->count;
-}
-
 /* All that the stream had been given when a call was entered. */
 static struct target given_before(struct stream *s, int64_t entry)
 {
@@ -72,7 +64,7 @@ static void cut(const struct target *target, int64_t by)
     }
     if (target->end.at <= by)
         return;
-    size_t i = index_of(s, target->ordinal);
+    size_t i = gwa_timeline_index_of(s, target->ordinal);
     if (i == s->queue.count) {
         if (target->ordinal == s->ordinal && s->end.at > by)
             s->end = (struct moment){.at = by};
@@ -100,7 +92,7 @@ static void cut_waited_for(const struct gwa_timeline *t, const struct target *ta
             (w->before > target->ordinal && target->ordinal != s->ordinal))
             continue;
         struct target other = {.stream = of, .ordinal = w->ordinal, .end = of->end};
-        size_t k = index_of(of, w->ordinal);
+        size_t k = gwa_timeline_index_of(of, w->ordinal);
         if (k < of->queue.count)
             other.end.at = gwa_queue_at(&of->queue, k)->end;
         cut(&other, by);
@@ -205,7 +197,7 @@ static void move_on(struct stream *s, size_t from)
 static void move_end(struct target *last, int64_t by)
 {
     struct stream *s = last->stream;
-    size_t i = index_of(s, last->ordinal);
+    size_t i = gwa_timeline_index_of(s, last->ordinal);
     if (!by || i == s->queue.count)
         return;
     if (by > 0) {

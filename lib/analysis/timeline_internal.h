@@ -116,6 +116,14 @@ struct recorded *gwa_timeline_recorded(struct gwa_timeline *t, uint64_t handle);
 /* Its end, as far as known by now. */
 struct moment gwa_timeline_recorded_end(const struct gwa_timeline *t, const struct recorded *r);
 
+/* Index in the queue of an ordinal; the queue's count where it was swept already. */
+static inline size_t gwa_timeline_index_of(const struct stream *s, uint64_t ordinal)
+{
+    const struct gwa_queue *q = &s->queue;
+    uint64_t behind = s->ordinal - ordinal;
+    return behind < q->count ? q->count - 1 - (size_t)behind : q->count;
+}
+
 static inline int32_t gwa_timeline_gap(const struct gwa_timeline *t, uint8_t follows)
 {
     return follows == GWA_AT_ONCE

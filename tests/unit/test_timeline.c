@@ -532,6 +532,25 @@ static void uncertain_work_may_have_lasted_until_the_wait_ended(void **state)
     end(&r);
 }
 
+/* What is behind work that ended later ends later by as much: a wait for that shows nothing new. */
+static void what_is_behind_later_work_is_later_too(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    for (int i = -1; i < 2; i++) /* 100 on the average, give or take 50 */
+        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 100 + 50 * i);
+    launch(t, 0, S_A, K_ADD); /* 3..103 */
+    record_event(t, 2, S_A, 5);
+    launch(t, 4, S_A, K_ADD); /* behind it */
+    record_event(t, 6, S_A, 6);
+    sync_event(t, 8, 190, 5);   /* waking up takes some 4: until 186 or so */
+    sync_event(t, 191, 291, 6); /* the second ran until 287 */
+    launch(t, 1000, S_A, K_ADD);
+    struct run r = run_learning(t);
+    assert_near(us(r.sums.time[GWA_COMPUTE]), 183 + 100 + 100, 3);
+    end(&r);
+}
+
 static void a_copy_that_blocks_says_when_the_work_before_it_ended(void **state)
 {
     struct gwt_trace *t = timed();
@@ -967,6 +986,7 @@ int main(void)
         cmocka_unit_test(another_threads_launch_meanwhile_is_not_bounded),
         cmocka_unit_test(a_wait_that_is_over_at_once_says_nothing),
         cmocka_unit_test(uncertain_work_may_have_lasted_until_the_wait_ended),
+        cmocka_unit_test(what_is_behind_later_work_is_later_too),
         cmocka_unit_test(a_copy_that_blocks_says_when_the_work_before_it_ended),
         cmocka_unit_test(copies_that_waited_for_their_engine_count_for_little),
         cmocka_unit_test(a_link_that_no_copy_shows_to_be_fast_is_slow),
