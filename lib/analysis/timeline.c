@@ -36,6 +36,7 @@ struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_
         double error;
         gwa_durations_gap(durations, false, &t->model.ns[GWA_GAP], &error);
         t->model.variance[GWA_GAP][GWA_GAP] = error * error;
+        t->model.gap_ns = t->model.ns[GWA_GAP];
         t->model.ns[GWA_HANDOVER] = GWA_HANDOVER_NS * gwa_durations_pace(durations);
     }
     gwa_model_start(&t->model);
@@ -81,7 +82,9 @@ void gwa_timeline_free(struct gwa_timeline *t)
 
 struct gwa_model gwa_timeline_model(const struct gwa_timeline *t)
 {
-    return t->model;
+    struct gwa_model m = t->model;
+    gwa_model_share(&m);
+    return m;
 }
 
 void gwa_timeline_listen(struct gwa_timeline *t, gwa_on_idle *on_idle, void *arg)

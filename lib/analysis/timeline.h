@@ -37,7 +37,9 @@ enum gwa_unknown { GWA_WAKE, GWA_GAP, GWA_HANDOVER, GWA_UNKNOWNS };
 struct gwa_model {
     double start_ns; /* from a call's return to the start on an idle device */
     double ns[GWA_UNKNOWNS];
-    bool fixed; /* not to be learnt in the run */
+    double kernel_ns; /* by how much kernels last longer than their samples say; or shorter, < 0 */
+    bool fixed;       /* not to be learnt in the run */
+    double gap_ns;    /* the gap before anything was learnt; 0: it was told, and is as it is */
     /* learnt so far: how far waking up scatters, and how well the means are known */
     double wake_spread_ns, wake_weight, wake_sum;
     double variance[GWA_UNKNOWNS][GWA_UNKNOWNS];
@@ -106,7 +108,7 @@ static inline double gwa_timeline_busy(const struct gwa_timeline_device *d)
 {
     return d->sweep.sums.wall - d->sweep.sums.idle;
 }
-/* As calibrated at the end. */
+/* As calibrated at the end, for the timeline that is to count. */
 struct gwa_model gwa_timeline_model(const struct gwa_timeline *t);
 
 #endif

@@ -185,6 +185,8 @@ void gwa_model_start(struct gwa_model *m);
 /* A call returned `late_ns` after the model's end of what it waited for.
  * alone: nothing ran beside it. post: m->ns has changed. */
 void gwa_model_learn(struct gwa_model *m, struct moment end, bool alone, double late_ns);
+/* Shares out what gaps are longer than before the run between them and the kernels. */
+void gwa_model_share(struct gwa_model *m);
 /* Of `late_ns`, the part that is due to the durations being expected values. */
 double gwa_model_explained(const struct gwa_model *m, struct moment end, double late_ns);
 /* Standard deviation of the durations that a moment rests on: how much sooner it may be ... */

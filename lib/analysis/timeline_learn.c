@@ -127,6 +127,23 @@ void gwa_model_learn(struct gwa_model *m, struct moment end, bool alone, double 
     update(m, &e, tells_of_gaps(m, end, alone), off);
 }
 
+/* From one kernel's start to the next one's is all that calls show: the kernel and a gap. Gaps as
+ * measured are right where kernels are as small as those that measured them, and pairs of events
+ * add to kernels what differs from program to program: up to so much too long or too short are
+ * the kernels. Gaps between kernels that fill the device are longer by much more than that, and
+ * shorter ones there are not. */
+#define TOO_LONG_NS  100.0
+#define TOO_SHORT_NS 150.0
+void gwa_model_share(struct gwa_model *m)
+{
+    double off = m->gap_ns > 0 ? m->ns[GWA_GAP] - m->gap_ns : 0;
+    double most = off > 0 ? TOO_LONG_NS : TOO_SHORT_NS;
+    double share = fmin(fmax(2 - fabs(off) / most, 0), 1);
+    m->kernel_ns += share * off;
+    m->ns[GWA_GAP] -= share * off;
+    m->gap_ns = 0;
+}
+
 double gwa_model_explained(const struct gwa_model *m, struct moment end, double late_ns)
 {
     struct equation e = equation_of(m, end);

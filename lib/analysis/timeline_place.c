@@ -293,6 +293,8 @@ int gwa_timeline_launch(struct gwa_timeline *t, const struct gwt_event *e, struc
     struct gwa_duration duration;
     gwa_durations_of(t->durations, e, &s->context, &duration);
     const struct gwa_comm_time *told = duration.comm ? told_of(t) : NULL;
+    if (!duration.comm)
+        duration.ns = fmax(duration.ns + t->model.kernel_ns, duration.ns / 2);
     struct placing how = {.arrival = e->t1_ns + (int64_t)t->model.start_ns,
                           .ns = duration.ns,
                           .activity = duration.comm ? GWA_COMM : GWA_COMPUTE,

@@ -3,7 +3,7 @@
  * between engines and where it waited for another stream. */
 #include "test_analysis_fake.h"
 
-#include "analysis/timeline.h"
+#include "analysis/timeline_internal.h"
 
 #define KERNEL_CONSTANT 2700 /* ns, what a pair adds */
 #define COPY_CONSTANT   2000
@@ -65,10 +65,14 @@ struct run {
     struct gwa_sums sums;
 };
 
-static struct run run_model(struct gwt_trace *t, struct gwa_ranges *ranges, bool fixed)
+static struct gwa_model usual_model(bool fixed)
 {
-    struct gwa_model model = {
+    return (struct gwa_model){
         .start_ns = 2 * US, .ns = {[GWA_GAP] = 1 * US, [GWA_HANDOVER] = 2 * US}, .fixed = fixed};
+}
+
+static struct run run_model(struct gwt_trace *t, struct gwa_ranges *ranges, struct gwa_model model)
+{
     struct run r = {.trace = t, .durations = gwa_durations_new(t)};
     struct gwt_event e;
     assert_non_null(r.durations);
@@ -92,20 +96,20 @@ static struct run run_model(struct gwt_trace *t, struct gwa_ranges *ranges, bool
 
 static struct run run_in(struct gwt_trace *t, struct gwa_ranges *ranges)
 {
-    return run_model(t, ranges, true);
+    return run_model(t, ranges, usual_model(true));
 }
 
 static struct gwa_ranges all = {.all = true};
 
 static struct run run(struct gwt_trace *t)
 {
-    return run_model(t, &all, true);
+    return run_model(t, &all, usual_model(true));
 }
 
 /* The run tells what the gap is and how long waking up takes. */
 static struct run run_learning(struct gwt_trace *t)
 {
-    return run_model(t, &all, false);
+    return run_model(t, &all, usual_model(false));
 }
 
 static void end(struct run *r)
@@ -629,6 +633,43 @@ static void the_run_tells_how_long_its_gaps_are(void **state)
     end(&r);
 }
 
+/* What the run learnt of a gap of 700 ns, and what is left of it: the rest is the kernels'. */
+static void what_gaps_are_a_little_longer_is_the_kernels(void **state)
+{
+    static const struct {
+        double learnt, gap, kernel;
+    } cases[] = {{760, 700, 60},  {800, 700, 100},  {850, 775, 75},       {900, 900, 0},
+                 {1700, 1700, 0}, {600, 700, -100}, {475, 587.5, -112.5}, {350, 350, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct gwa_model m = {.ns = {[GWA_GAP] = cases[i].learnt}, .gap_ns = 700};
+        gwa_model_share(&m);
+        assert_near(m.ns[GWA_GAP], cases[i].gap, 1e-6);
+        assert_near(m.kernel_ns, cases[i].kernel, 1e-6);
+        gwa_model_share(&m); /* once, whatever is learnt behind it */
+        assert_near(m.kernel_ns, cases[i].kernel, 1e-6);
+    }
+    struct gwa_model told = {.ns = {[GWA_GAP] = 760}};
+    gwa_model_share(&told);
+    assert_near(told.ns[GWA_GAP], 760, 1e-6);
+    assert_near(told.kernel_ns, 0, 1e-6);
+}
+
+static void kernels_last_as_much_longer_as_the_model_says(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    launch(t, 0, S_A, K_ADD);   /* 3..14 */
+    launch(t, 100, S_A, K_ADD); /* 103..114 */
+    struct gwa_model model = usual_model(true);
+    model.kernel_ns = 1 * US;
+    struct run r = run_model(t, &all, model);
+    assert_sums(&r, 111, 22, 0, 0);
+    assert_near(us(r.device->signatures[K_ADD].ns), 22, 1e-3);
+    end(&r);
+}
+
 static void a_graph_runs_once_at_a_time(void **state)
 {
     static const struct gwt_graph_item items[] = {
@@ -992,6 +1033,8 @@ int main(void)
         cmocka_unit_test(a_link_that_no_copy_shows_to_be_fast_is_slow),
         cmocka_unit_test(copies_of_fewer_bytes_than_any_sampled_last_in_proportion),
         cmocka_unit_test(the_run_tells_how_long_its_gaps_are),
+        cmocka_unit_test(what_gaps_are_a_little_longer_is_the_kernels),
+        cmocka_unit_test(kernels_last_as_much_longer_as_the_model_says),
         cmocka_unit_test(a_graph_runs_once_at_a_time),
         cmocka_unit_test(a_place_in_the_sequence_has_its_own_duration),
         cmocka_unit_test(places_that_are_alike_are_not_told_apart),
