@@ -68,20 +68,15 @@ GPUWAIT_GPU_TIMING=2 recorded stress python3 capture_stress.py 1000
 note "captures: $(head -1 "$OUT/stress.out"); $("$GPUWAIT" info "$OUT/stress" | grep -i 'timed on')"
 GPUWAIT_GPU_TIMING=2 recorded autotune python3 autotune.py
 "$GPUWAIT" info --events --json "$OUT/autotune" >"$OUT/autotune.events" 2>/dev/null
-python3 - "$OUT/autotune.events" "$OUT/autotune.out" <<'EOF2' || failures=$((failures + 1))
-import json, re, sys
-text, at, marks, samples = open(sys.argv[1]).read(), 0, [], []
-decode = json.JSONDecoder().raw_decode
-while at < len(text):
-    if text[at].isspace():
-        at += 1
-        continue
-    found, at = decode(text, at)
-    for e in found if isinstance(found, list) else [found]:
-        if e["kind"] == "EVENT_RECORD":
-            marks.append((e["t0_ns"], e["value"]))
-        elif e["kind"] == "SAMPLE":
-            samples.append(e["t0_ns"])
+PYTHONPATH=../sim python3 - "$OUT/autotune.events" "$OUT/autotune.out" <<'EOF2' || failures=$((failures + 1))
+import re, sys
+from events import events
+marks, samples = [], []
+for e in events(sys.argv[1]):
+    if e["kind"] == "EVENT_RECORD":
+        marks.append((e["t0_ns"], e["value"]))
+    elif e["kind"] == "SAMPLE":
+        samples.append(e["t0_ns"])
 # Of the loop's own pair it is known which begins; of cuDNN's events not, so none may lie between any.
 begin, end = map(int, re.search(r"^events (\d+) (\d+)", open(sys.argv[2]).read(), re.M).groups())
 held = [(a, b) for (a, x), (b, y) in zip(marks, marks[1:]) if b - a < 10**9 and (x, y) != (end, begin)]

@@ -9,24 +9,20 @@ check "shapes runs" env SIM_CLOCK=virtual GPUWAIT_TEST_CLOCK=1 GPUWAIT_GPU_TIMIN
     GPUWAIT_OUT="$work/dump" LD_PRELOAD="$B/libgpuwait.so" "$sim/clients/shapes" 150 800
 "$B/gpuwait" info --events --json "$work/dump" >"$work/events" 2>"$work/err"
 cat >"$work/count.py" <<'PY'
-import json, sys
-text, at, launched, timed = open(sys.argv[1]).read(), 0, {}, {}
-decode = json.JSONDecoder().raw_decode
-while at < len(text):
-    if text[at].isspace():
-        at += 1
-        continue
-    e, at = decode(text, at)
-    for e in e if isinstance(e, list) else [e]:
-        if e["kind"] == "LAUNCH":
-            launched[e["arg"]] = launched.get(e["arg"], 0) + 1
-        elif e["kind"] == "SAMPLE":
-            timed[e["arg"]] = timed.get(e["arg"], 0) + 1
+import sys
+from events import events
+
+launched, timed = {}, {}
+for e in events(sys.argv[1]):
+    if e["kind"] == "LAUNCH":
+        launched[e["arg"]] = launched.get(e["arg"], 0) + 1
+    elif e["kind"] == "SAMPLE":
+        timed[e["arg"]] = timed.get(e["arg"], 0) + 1
 never = [s for s in launched if not timed.get(s)]
 print("%d shapes, %d launches, %d samples, never timed: %s" % (
     len(launched), sum(launched.values()), sum(timed.values()), never))
 sys.exit(len(launched) != 150 or bool(never))
 PY
-check "each of 150 shapes was timed" python3 "$work/count.py" "$work/events"
+check "each of 150 shapes was timed" env PYTHONPATH="$here" python3 "$work/count.py" "$work/events"
 cat "$work/out"
 finish

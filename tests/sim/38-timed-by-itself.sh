@@ -45,20 +45,15 @@ while time.monotonic() < until:
     iteration += 1
 PY
 cat >"$work/judge.py" <<'PY'
-import json, sys
+import sys
+from events import events
 
-text, at, marks, samples = open(sys.argv[1]).read(), 0, [], []
-decode = json.JSONDecoder().raw_decode
-while at < len(text):
-    if text[at].isspace():
-        at += 1
-        continue
-    found, at = decode(text, at)
-    for e in found if isinstance(found, list) else [found]:
-        if e["kind"] == "EVENT_RECORD":
-            marks.append(e["t0_ns"])
-        elif e["kind"] == "SAMPLE":
-            samples.append(e["t0_ns"])
+marks, samples = [], []
+for e in events(sys.argv[1]):
+    if e["kind"] == "EVENT_RECORD":
+        marks.append(e["t0_ns"])
+    elif e["kind"] == "SAMPLE":
+        samples.append(e["t0_ns"])
 assert samples
 intervals = list(zip(marks[::3], marks[2::3]))
 between = [(a[1], b[0]) for a, b in zip(intervals, intervals[1:]) if a[1] > samples[0]]
@@ -73,7 +68,7 @@ PY
 check "the program runs" env GPUWAIT_GPU_TIMING=20 GPUWAIT_OUT="$work/dump" GPUWAIT_STACKS=off \
     LD_LIBRARY_PATH="$sim" LD_PRELOAD="$B/libgpuwait.so" python3 "$work/program.py"
 "$B/gpuwait" info --events --json "$work/dump" >"$work/events" 2>"$work/err"
-check "samples lie outside of its own timing" python3 "$work/judge.py" "$work/events"
+check "samples lie outside of its own timing" env PYTHONPATH="$here" python3 "$work/judge.py" "$work/events"
 cat "$work/out"
 
 # One that times everything but its first second, by new events each time: what it timed itself was
