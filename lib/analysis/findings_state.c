@@ -22,10 +22,10 @@ static double memory_pct(const struct gwa_view *v)
 static bool vague(const struct gwa_view *v)
 {
     const struct gwa_time *t = &v->d->time;
+    if (!v->timed || t->guesswork)
+        return v->timed;
     /* what is not known of copies leaves open how long the GPU copied, not what it computed */
-    if (v->timed && t->guesswork)
-        return true;
-    return v->timed && t->busy_high_pct - t->busy_low_pct > INTERVAL_MOST &&
+    return t->busy_high_pct - t->busy_low_pct > INTERVAL_MOST &&
            t->busy_low_pct < GWA_HEALTHY_PCT &&
            v->work_pct + t->busy_high_pct - v->busy_pct > GWA_HEALTHY_PCT;
 }

@@ -31,8 +31,9 @@ recorded=$?
 wait $bare
 bare=$?
 rounds=$(cat "$results"/bare.out "$results"/recorded.out | grep -c .)
-wrong=$(join -1 2 -2 2 <(sort -k2,2 "$results/bare.out") <(sort -k2,2 "$results/recorded.out") | awk '$3 != $5' | wc -l)
-both=$(join -1 2 -2 2 <(sort -k2,2 "$results/bare.out") <(sort -k2,2 "$results/recorded.out") | wc -l)
+in_both=$(join -1 2 -2 2 <(sort -k2,2 "$results/bare.out") <(sort -k2,2 "$results/recorded.out"))
+both=$(grep -c . <<<"$in_both")
+wrong=$(awk 'NF && $3 != $5' <<<"$in_both" | wc -l)
 said=$(grep -c gpuwait "$results/recorded.err")
 echo "together: exit $bare bare, $recorded recorded; $rounds rounds in all, $both in both, of which $wrong differ; $said lines by us"
 tail -n 1 "$results/bare.err" "$results/recorded.err"
