@@ -23,6 +23,11 @@ struct gwa_durations *gwa_durations_new(const struct gwt_trace *trace)
     return d;
 }
 
+size_t gwa_durations_used(const struct gwa_durations *d)
+{
+    return ROOM - d->room;
+}
+
 void gwa_durations_free(struct gwa_durations *d)
 {
     if (!d)

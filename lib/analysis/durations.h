@@ -64,6 +64,8 @@ struct gwa_durations;
 
 struct gwa_durations *gwa_durations_new(const struct gwt_trace *trace);
 void gwa_durations_free(struct gwa_durations *d);
+/* Bytes of tables that grow with the ids in a file. */
+size_t gwa_durations_used(const struct gwa_durations *d);
 
 /* post: 0 or -ENOMEM. */
 int gwa_durations_event(struct gwa_durations *d, const struct gwt_event *e);

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #define DEVICES   256u
-#define ROOM      (64u << 20)
-#define UNKNOWN   0xffu /* calls that name no stream, as cudaMalloc, name no device either */
+#define ROOM      (42u << 20) /* all steps, of what PyTorch reports and of calls */
+#define UNKNOWN   0xffu       /* calls that name no stream, as cudaMalloc, name no device either */
 #define NO_STEP   UINT32_MAX
 #define WAITING   16u /* threads with an allocation that failed and was not tried again yet */
 #define NO_MEMORY 2u  /* CUDA_ERROR_OUT_OF_MEMORY, cudaErrorMemoryAllocation */
@@ -19,9 +19,9 @@
 struct step_use {
     int64_t low, high; /* bytes held; `high` not counting the optimizer's own ... */
     int64_t top;       /* ... and this counting them */
-    uint32_t allocs, frees, host_allocs;
+    uint32_t allocs, frees;
+    uint32_t host_allocs : 31, held : 1; /* held: the bytes above are set */
     float alloc_ms;
-    bool held; /* the bytes above are set */
 };
 
 struct device_use {

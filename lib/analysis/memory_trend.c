@@ -7,7 +7,7 @@
 
 /* ---- bytes by address ---------------------------------------------------------------- */
 
-#define BLOCKS_MAX (1u << 22)
+#define BLOCKS_MAX (3u << 18) /* three quarters of a power of two: as full as it may get */
 
 static size_t place(const struct gwa_live *l, uint32_t address)
 {

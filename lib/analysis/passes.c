@@ -61,7 +61,9 @@ int gwa_pass_count(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
     t->events = p.events;
     if (!rc)
         rc = gwa_durations_fit(t->durations);
-    return rc ? rc : gwa_steps_find(t->steps);
+    /* what has a duration takes as much again when it is placed in time */
+    size_t used = 2 * gwa_durations_used(t->durations) + (GWA_TALLY_ROOM - t->room);
+    return rc ? rc : gwa_steps_find(t->steps, used < GWA_LISTS_ROOM ? GWA_LISTS_ROOM - used : 0);
 }
 
 /* ---- the last: in steps ------------------------------------------------------------------ */

@@ -248,7 +248,7 @@ int gwa_steps_event(struct gwa_steps *s, const struct gwt_event *e)
     return next_token(s, t);
 }
 
-int gwa_steps_find(struct gwa_steps *s)
+int gwa_steps_find(struct gwa_steps *s, size_t room)
 {
     int rc = 0;
     gwa_match_end(s);
@@ -258,6 +258,11 @@ int gwa_steps_find(struct gwa_steps *s)
         rc = learn(s, true);
         gwa_match_end(s);
     }
+    if (s->found_count > room / GWA_STEP_BYTES)
+        s->found_count = room / GWA_STEP_BYTES;
+    free(s->tokens);
+    s->tokens = NULL;
+    s->tokens_count = s->tokens_room = 0;
     return rc ? rc : gwa_steps_kinds(s);
 }
 

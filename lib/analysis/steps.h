@@ -13,7 +13,7 @@
 
 #include <gpuwait/trace.h>
 
-#define GWA_STEPS_MAX 1000000u /* beyond, steps are no longer listed one by one */
+#define GWA_STEPS_MAX (1u << 19) /* beyond, steps are no longer listed one by one */
 
 #define GWA_PHASES(X)                                                                              \
     X(OTHER, "other") /* outside steps, or not told apart */                                       \
@@ -36,8 +36,10 @@ enum gwa_step_kind {
 };
 
 struct gwa_step {
-    int64_t from, to; /* half open, CLOCK_MONOTONIC ns; to = from of the next */
-    uint8_t kind;     /* enum gwa_step_kind */
+    int64_t from, to;     /* half open, CLOCK_MONOTONIC ns; to = from of the next */
+    int64_t backward_end; /* return of the last submission of the last backward pass */
+    uint16_t backwards;   /* passes */
+    uint8_t kind;         /* enum gwa_step_kind */
 };
 
 /* Where an event belongs. */
@@ -58,8 +60,11 @@ void gwa_steps_free(struct gwa_steps *s);
 
 /* post: 0 or -ENOMEM. */
 int gwa_steps_event(struct gwa_steps *s, const struct gwt_event *e);
-/* After the last event. post: 0, whether or not steps were found, or -ENOMEM. */
-int gwa_steps_find(struct gwa_steps *s);
+/* After the last event. No more steps are listed than fit into `room` bytes.
+ * post: 0, whether or not steps were found, or -ENOMEM. */
+int gwa_steps_find(struct gwa_steps *s, size_t room);
+/* What is kept of one for the second pass, here and in memory.c. */
+#define GWA_STEP_BYTES 236u
 
 /* In time order. count 0: none found. */
 size_t gwa_steps_count(const struct gwa_steps *s);

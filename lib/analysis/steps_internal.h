@@ -107,12 +107,12 @@ struct gwa_rule {
     uint32_t forward; /* tokens of a usual forward pass */
 };
 
-/* One step as the first pass sees it. */
+/* One step as the first pass sees it; fields as in struct gwa_step. */
 struct gwa_found {
     int64_t from, to;
-    int64_t backward_end; /* return of the last submission of the last backward pass */
-    uint64_t hash;        /* of the driving thread's symbols, in order */
-    uint32_t weight;      /* and of its tokens */
+    int64_t backward_end;
+    uint64_t hash;   /* of the driving thread's symbols, in order */
+    uint32_t weight; /* and of its tokens */
     uint16_t backwards;
     uint8_t kind;
     uint8_t loop; /* which loop it belongs to */
@@ -125,29 +125,29 @@ struct gwa_found {
     X(uint32_t, kernels)                                                                           \
     X(uint32_t, syncs)                                                                             \
     X(uint32_t, copies)                                                                            \
+    X(uint32_t, blocking_copies)                                                                   \
     X(uint64_t, h2d_bytes)                                                                         \
     X(uint64_t, d2h_bytes)                                                                         \
     X(uint64_t, pageable_bytes)                                                                    \
-    X(uint32_t, blocking_copies)                                                                   \
+    X(uint64_t, collective_bytes)                                                                  \
     X(uint32_t, allocations)                                                                       \
     X(uint32_t, host_allocations)                                                                  \
     X(uint32_t, frees)                                                                             \
     X(uint32_t, collectives)                                                                       \
-    X(uint64_t, collective_bytes)                                                                  \
     X(uint32_t, captures)                                                                          \
     X(uint32_t, module_loads)                                                                      \
     X(uint32_t, small_reads)
 
+/* There may be many steps: no byte that is not needed. */
 struct gwa_step_row {
 #define X(type, field) type field;
     GWA_STEP_COUNTS(X)
 #undef X
-    uint64_t names, shapes, sizes;      /* order of names; names with shapes; copies with bytes */
-    uint32_t launched[GWA_PHASE_COUNT]; /* kernels and graphs */
+    uint32_t names, shapes, sizes; /* order of names; names with shapes; copies with bytes */
+    uint32_t launched[GWA_PHASE_COUNT - 1]; /* kernels and graphs, of phases but OTHER */
     uint32_t recompute_launches, segments, collective_batches;
-    /* of the backward pass that goes on */
-    bool in_backward, has_collective;
 };
+_Static_assert(GWA_PHASE_OTHER == 0 && sizeof(struct gwa_step_row) == 120, "packed");
 
 /* Apart from the row, which another thread writes. */
 struct gwa_step_time {
@@ -224,8 +224,8 @@ struct gwa_steps {
         float confidence;
         bool by_token;
         struct gwa_sketch sketch;
-    } loops[UINT8_MAX + 1]; /* of the rules, by loop */
-    struct gwa_found *found;
+    } loops[UINT8_MAX + 1];  /* of the rules, by loop */
+    struct gwa_found *found; /* until the list is made */
     size_t found_count, found_room;
     /* overrides */
     unsigned depth;

@@ -271,12 +271,19 @@ int gwa_steps_kinds(struct gwa_steps *s)
             f->kind = i < warm         ? GWA_STEP_WARMUP
                       : unusual(f, &u) ? GWA_STEP_UNUSUAL
                                        : GWA_STEP_STEADY;
-        s->list[i] = (struct gwa_step){.from = f->from, .to = f->to, .kind = f->kind};
+        s->list[i] = (struct gwa_step){.from = f->from,
+                                       .to = f->to,
+                                       .backward_end = f->backward_end,
+                                       .backwards = f->backwards,
+                                       .kind = f->kind};
         s->warm += f->kind == GWA_STEP_WARMUP;
         s->steady += f->kind == GWA_STEP_STEADY;
         s->unusual += f->kind == GWA_STEP_UNUSUAL;
     }
     s->count = s->found_count;
     s->confidence = confidence(s, &u);
+    free(s->found);
+    s->found = NULL;
+    s->found_count = s->found_room = 0;
     return 0;
 }

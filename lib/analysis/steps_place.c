@@ -26,8 +26,9 @@ struct gwa_recompute {
     struct seen slots[SEEN_SLOTS];
     uint32_t step, used;
     struct last forward, backward;
-    unsigned waiting;     /* launches that were not counted yet */
-    uint32_t run, others; /* launches of the segment; others since */
+    unsigned waiting;                 /* launches that were not counted yet */
+    uint32_t run, others;             /* launches of the segment; others since */
+    bool in_backward, has_collective; /* of the backward pass that goes on */
 };
 
 /* Lengths of the last launches of backward passes. */
@@ -76,6 +77,7 @@ static void new_step(struct gwa_recompute *r, uint32_t step)
 {
     r->step = step;
     r->used = r->waiting = r->run = r->others = 0;
+    r->in_backward = r->has_collective = false;
     forget(&r->forward);
     forget(&r->backward);
 }
@@ -156,12 +158,12 @@ static uint32_t step_at(struct gwa_steps *s, int64_t t)
 static unsigned phase_of(const struct gwa_steps *s, uint32_t step,
                          const struct gwa_steps_thread *thread, int64_t t)
 {
-    const struct gwa_found *f = &s->found[step];
-    if (f->kind == GWA_STEP_OTHER || !f->backwards)
+    const struct gwa_step *at = &s->list[step];
+    if (at->kind == GWA_STEP_OTHER || !at->backwards)
         return GWA_PHASE_OTHER;
     if (thread->autograd)
         return GWA_PHASE_BACKWARD;
-    return t < f->backward_end ? GWA_PHASE_FORWARD : GWA_PHASE_OPTIMIZER;
+    return t < at->backward_end ? GWA_PHASE_FORWARD : GWA_PHASE_OPTIMIZER;
 }
 
 /* ---- counting ----------------------------------------------------------------------------------
@@ -177,9 +179,9 @@ static void leave_step(struct gwa_steps *s, struct gwa_steps_thread *t)
 {
     if (t->step < s->count) {
         struct gwa_step_row *r = &s->rows[t->step];
-        r->names += gwa_mix(t->names);
-        r->shapes += gwa_mix(t->shapes);
-        r->sizes += gwa_mix(t->sizes);
+        r->names += (uint32_t)gwa_mix(t->names);
+        r->shapes += (uint32_t)gwa_mix(t->shapes);
+        r->sizes += (uint32_t)gwa_mix(t->sizes);
     }
     t->step = UINT32_MAX;
     t->names = t->shapes = t->sizes = 0;
@@ -227,9 +229,10 @@ static void count_launch(struct gwa_steps *s, struct gwa_step_row *r, const stru
 
 /* In how many backward passes autograd's threads issue collectives; what other threads do than the
  * one that drives the loop, copies for instance, is no end of a pass. */
-static void count_batches(const struct gwa_steps *s, struct gwa_step_row *r,
-                          const struct gwt_event *e, const struct gwa_steps_thread *t)
+static void count_batches(struct gwa_steps *s, struct gwa_step_row *row, const struct gwt_event *e,
+                          const struct gwa_steps_thread *t)
 {
+    struct gwa_recompute *r = s->recompute;
     if (t->autograd && !r->in_backward) {
         r->in_backward = true;
         r->has_collective = false;
@@ -238,7 +241,7 @@ static void count_batches(const struct gwa_steps *s, struct gwa_step_row *r,
     }
     if (t->autograd && e->kind == GWT_NCCL && !r->has_collective) {
         r->has_collective = true;
-        r->collective_batches++;
+        row->collective_batches++;
     }
 }
 
@@ -333,8 +336,8 @@ int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, struct gwa_p
     if (e->kind == GWT_LAUNCH || e->kind == GWT_GRAPH_LAUNCH || e->kind == GWT_NCCL)
         count_batches(s, r, e, t);
     rc = count(s, r, e, t, out);
-    if (e->kind == GWT_LAUNCH || e->kind == GWT_GRAPH_LAUNCH)
-        r->launched[out->phase]++;
+    if ((e->kind == GWT_LAUNCH || e->kind == GWT_GRAPH_LAUNCH) && out->phase != GWA_PHASE_OTHER)
+        r->launched[out->phase - 1]++;
     return rc;
 }
 

@@ -58,7 +58,7 @@ static void counts(const struct gwa_steps *s, struct values *v, struct gwa_step_
     out->field = spread_of(v);
     GWA_STEP_COUNTS(X)
 #undef X
-    EACH_STEADY(s, v, s->found[i].backwards);
+    EACH_STEADY(s, v, s->list[i].backwards);
     out->micro_batches = spread_of(v).median;
     EACH_STEADY(s, v, s->rows[i].segments);
     out->recompute_segments = spread_of(v).median;
@@ -86,9 +86,9 @@ static void phases(const struct gwa_steps *s, struct gwa_step_summary *out)
         for (unsigned p = 0; p < GWA_PHASE_COUNT; p++) {
             ns[p] += time->gpu_ns[p];
             all_ns += time->gpu_ns[p];
-            launched[p] += r->launched[p];
-            all_launched += r->launched[p];
+            launched[p] += p == GWA_PHASE_OTHER ? 0 : r->launched[p - 1];
         }
+        all_launched += (double)r->launches + r->graph_launches;
         recompute_ns += time->recompute_ns;
         recompute_launches += r->recompute_launches;
     }

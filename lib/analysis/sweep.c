@@ -9,7 +9,7 @@
 
 struct gwa_piece *gwa_queue_grow(struct gwa_queue *q)
 {
-    size_t room = q->room ? q->room * 2 : 64;
+    size_t room = q->room ? q->room * 2 : 8; /* there may be many streams */
     struct gwa_piece *grown = malloc(room * sizeof(*grown));
     if (!grown)
         return NULL;

@@ -18,6 +18,9 @@
 #define GWA_DEVICES    256u /* the last stands for "not known on which" */
 #define GWA_NO_DEVICE  0xffu
 #define GWA_TALLY_ROOM (32u << 20)
+/* What is kept of kernels, graphs and steps in the first pass: all are many in no real recording,
+ * and a small file may have been made so. */
+#define GWA_LISTS_ROOM (120u << 20)
 
 struct gwa_api_tally {
     uint64_t calls, failed, captured;

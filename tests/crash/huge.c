@@ -218,15 +218,18 @@ static void stacks(uint32_t i, struct gwt_record *r)
     r->value = 1;
 }
 
-/* Steps, and within them something of all that is remembered for long. */
+/* As many steps as are listed, each of them with an allocation; then all else by turns. */
+#define STEPS_EVENTS 2200000u
 static void mixed(uint32_t i, struct gwt_record *r)
 {
     static void (*const others[])(uint32_t, struct gwt_record *) = {
-        allocations, signatures, allocations, graphs, allocations, samples, allocations, events};
-    if (i % 4 < 3)
+        signatures, graphs, streams, strings,   collectives, stacks,
+        copies,     events, ranges,  allocator, nested,      samples};
+    const uint32_t n = sizeof others / sizeof others[0];
+    if (i >= STEPS_EVENTS)
+        others[(i - STEPS_EVENTS) % n](i - STEPS_EVENTS, r);
+    else if (i % 4 < 3)
         steps(i / 4 * 3 + i % 4, r);
-    else if (i % 64 == 3)
-        others[i / 64 % 8](i / 64, r);
     else
         allocations(i, r);
 }

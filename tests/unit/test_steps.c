@@ -82,7 +82,7 @@ static struct gwa_steps *find(struct gwt_trace *t)
     gwt_rewind(t);
     while (gwt_next(t, &e))
         assert_int_equal(gwa_steps_event(s, &e), 0);
-    assert_int_equal(gwa_steps_find(s), 0);
+    assert_int_equal(gwa_steps_find(s, SIZE_MAX), 0);
     return s;
 }
 
@@ -749,7 +749,7 @@ static void steps_are_the_ranges_asked_for(void **state)
     gwt_rewind(t);
     while (gwt_next(t, &e))
         assert_int_equal(gwa_steps_event(s, &e), 0);
-    assert_int_equal(gwa_steps_find(s), 0);
+    assert_int_equal(gwa_steps_find(s, SIZE_MAX), 0);
     assert_int_equal(gwa_steps_count(s), 5);
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(gwa_steps_list(s)[i].from, begins[i] * US);
@@ -871,7 +871,7 @@ static void memory_is_bounded(void **state)
         assert_int_equal(gwa_steps_event(s, &e), 0);
         assert_true(s->tokens_count <= GWA_LEARN_MOST);
     }
-    assert_int_equal(gwa_steps_find(s), 0);
+    assert_int_equal(gwa_steps_find(s, SIZE_MAX), 0);
     assert_int_equal(gwa_steps_count(s), 0);
     done(t, s);
 }
