@@ -26,7 +26,7 @@ trace_src    := $(wildcard lib/trace/*.c)
 analysis_src := $(wildcard lib/analysis/*.c)
 tools_src    := $(wildcard tools/*.c)
 capture_src  := $(wildcard lib/capture/*.c lib/capture/*.S) \
-                $(wildcard $(addprefix lib/trace/,codec.c writer.c bound.c aggregate.c))
+                $(wildcard $(addprefix lib/trace/,codec.c writer.c file.c bound.c aggregate.c))
 unit_src     := $(wildcard tests/unit/test_*.c)
 bench_src    := $(wildcard tests/bench/*.c)
 fuzz_src     := $(wildcard tests/fuzz/fuzz_*.c)

@@ -29,6 +29,7 @@ static struct gwt_record *records; /* GWT_FRAME_RECORDS_MAX of them */
 static uint8_t *definitions;       /* GWT_DEFLOG_SIZE bytes */
 static uint32_t stop_word, done_word, kick_word;
 static uint32_t told_full;
+static bool told_gone;
 
 static struct {
     uint32_t thread; /* whose this slot was when last looked at */
@@ -114,6 +115,16 @@ static void drain_slot(struct gwt_slot *s)
         /* Partner: the producer's acquire load in has_room(). Only now may it overwrite. */
         gw_store_release(&s->tail, tail);
     }
+}
+
+static void look_after_ring(void)
+{
+    if (told_gone || !gw_ring_is_gone())
+        return;
+    told_gone = true;
+    gw_say("the ring file of %s was removed: the job and its recording go on, but if it is killed "
+           "its last second is lost",
+           gw_dump_path);
 }
 
 static void publish_clock(void)
@@ -205,6 +216,7 @@ static void *run(void *arg)
             drain_definitions();
             publish_clock();
             publish_counters();
+            look_after_ring();
             published = now;
         }
         if (stopping)
@@ -236,6 +248,7 @@ int gw_drain_start(const struct gwt_file_header *file)
     records = (void *)memory;
     definitions = memory + records_size;
     stop_word = done_word = told_full = 0;
+    told_gone = false;
     memset(seen, 0, sizeof seen);
     struct gwt_writer_options options = {.path = gw_dump_path,
                                          .max_bytes = gw_options.max_bytes,

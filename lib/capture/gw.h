@@ -252,6 +252,7 @@ static inline bool gw_is_busy(const struct gw_thread *t)
 /* ring.c */
 int gw_ring_create(const char *dump_path, const struct gwt_file_header *file, char ring_path[256]);
 void gw_ring_unlink(void);
+bool gw_ring_is_gone(void);
 void gw_ring_forget(void); /* in a forked child */
 int gw_ring_thread(struct gw_thread *t);
 void gw_ring_no_room(int error); /* said once; threads may ask again a few times */

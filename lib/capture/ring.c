@@ -4,6 +4,8 @@
  * Space is allocated before it is mapped: a store never meets a full disk. */
 #include "gw.h"
 
+#include "trace/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -28,7 +31,7 @@ _Static_assert(DEFLOG_OFFSET % 4096 == 0 && RINGS_OFFSET % 4096 == 0, "mappings 
 static struct gwt_ring_header before;
 struct gwt_ring_header *gw_header = &before;
 
-static int ring_fd = -1;
+static struct gwt_file ring = {.fd = -1};
 static char ring_path_[PATH_MAX];
 static uint64_t file_size;
 static uint32_t slots_ever;
@@ -120,12 +123,14 @@ static void choose_path(const char *dump_path)
 
 static int create(void)
 {
-    ring_fd = open(ring_path_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (ring_fd < 0)
+    int fd = open(ring_path_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
         return -errno;
-    int r = reserve(ring_fd, 0, RINGS_OFFSET);
+    int r = gwt_file_adopt(fd, &ring);
+    if (r == 0)
+        r = reserve(ring.fd, 0, RINGS_OFFSET);
     if (r == 0) {
-        void *p = mmap(NULL, RINGS_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
+        void *p = mmap(NULL, RINGS_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, 0);
         if (p != MAP_FAILED) {
             gw_store_release(&gw_header, p); /* partner: gw_count() */
             file_size = RINGS_OFFSET;
@@ -133,8 +138,7 @@ static int create(void)
         }
         r = -errno;
     }
-    close(ring_fd);
-    ring_fd = -1;
+    gwt_file_close(&ring);
     unlink(ring_path_);
     return r;
 }
@@ -181,12 +185,17 @@ void gw_ring_unlink(void)
         unlink(ring_path_);
 }
 
+/* Somebody removed the file: whatever it holds that is in no dump yet, nobody will find. */
+bool gw_ring_is_gone(void)
+{
+    struct stat st;
+    return gwt_file_is_ours(&ring) && fstat(ring.fd, &st) == 0 && st.st_nlink == 0;
+}
+
 /* In a child: the mappings are the parent's and stay untouched. */
 void gw_ring_forget(void)
 {
-    if (ring_fd >= 0)
-        close(ring_fd);
-    ring_fd = -1;
+    gwt_file_close(&ring);
     ring_path_[0] = 0;
     file_size = 0;
     slots_ever = last_thread = full = failures = 0;
@@ -243,13 +252,13 @@ static struct gwt_slot *add_slot(void)
         gw_store_relaxed(&failures, FAILURES_MAX); /* as many as there may be: nothing to be said */
         return NULL;
     }
-    int r = reserve(ring_fd, file_size, size);
+    int r = gwt_file_is_ours(&ring) ? reserve(ring.fd, file_size, size) : -EBADF;
     if (r < 0) {
         gw_ring_no_room(-r);
         return NULL;
     }
     /* Faulted in now, so that no store of the record path waits for a page. */
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring_fd,
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring.fd,
                    (off_t)file_size);
     if (p == MAP_FAILED) {
         gw_ring_no_room(errno);

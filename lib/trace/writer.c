@@ -11,7 +11,6 @@
 
 #define ALIGNED(n)        (((n) + 63) & ~(size_t)63)
 #define MAX_BYTES_LEAST   (64u * 1024) /* less than this holds no recording */
-#define FD_LEAST          200
 #define DEFINITIONS_FRAME (1024u * 1024)
 
 /* ---- files and frames --------------------------------------------------------------------- */
@@ -24,69 +23,20 @@ int gwt_writer_stop(struct gwt_writer *w, int error)
     return -w->stats.error;
 }
 
-/* Out of the way of programs that count on the numbers of their own descriptors. */
-static int high_fd(int fd)
+int gwt_file_create(struct gwt_writer *w, const char *name, struct gwt_file *out)
 {
-    int high;
-
-    if (fd < 0)
-        return fd;
-    high = fcntl(fd, F_DUPFD_CLOEXEC, FD_LEAST);
-    if (high < 0) /* a low RLIMIT_NOFILE */
-        return fd;
-    close(fd);
-    return high;
-}
-
-/* post: 0, or -errno and nothing left open. */
-static int adopt(int fd, struct file *out)
-{
-    struct stat st;
-
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &st)) {
-        int error = errno;
-
-        close(fd);
-        return -error;
-    }
-    *out = (struct file){.fd = fd, .dev = st.st_dev, .ino = st.st_ino};
-    return 0;
-}
-
-/* The program may have closed our descriptor (some close all they do not know), and its
- * number may now be a file of the program's own: never write into that. */
-static bool still_ours(const struct file *f)
-{
-    struct stat st;
-
-    return !fstat(f->fd, &st) && st.st_dev == f->dev && st.st_ino == f->ino;
-}
-
-int gwt_file_create(struct gwt_writer *w, const char *name, struct file *out)
-{
-    if (!still_ours(&w->dir))
+    if (!gwt_file_is_ours(&w->dir))
         return -EBADF;
-    return adopt(high_fd(openat(w->dir.fd, name,
-                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)),
-                 out);
+    return gwt_file_adopt(
+        openat(w->dir.fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), out);
 }
 
-void gwt_file_close(struct file *f)
-{
-    if (f->fd >= 0 && still_ours(f))
-        close(f->fd);
-    f->fd = -1;
-    f->bytes = 0;
-}
-
-int gwt_file_append(struct gwt_writer *w, struct file *f, const void *bytes, size_t size)
+int gwt_file_append(struct gwt_writer *w, struct gwt_file *f, const void *bytes, size_t size)
 {
     const char *from = bytes;
     size_t done = 0;
 
-    if (!still_ours(f))
+    if (!gwt_file_is_ours(f))
         return gwt_writer_stop(w, EBADF);
     while (done < size) {
         ssize_t n = pwrite(f->fd, from + done, size - done, (off_t)(f->bytes + done));
@@ -109,7 +59,7 @@ int gwt_file_append(struct gwt_writer *w, struct file *f, const void *bytes, siz
 }
 
 /* pre: w->frame and `payload` bytes behind it are complete but for magic and checks. */
-int gwt_append_frame(struct gwt_writer *w, struct file *f, size_t payload)
+int gwt_append_frame(struct gwt_writer *w, struct gwt_file *f, size_t payload)
 {
     struct gwt_frame *frame = w->frame;
     int rc;
@@ -407,7 +357,7 @@ static int open_directory(struct gwt_writer *w, const char *path)
         memcpy(directory, path, length);
         strcpy(directory + length, length ? "" : "/");
     }
-    return adopt(high_fd(open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC)), &w->dir);
+    return gwt_file_adopt(open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC), &w->dir);
 }
 
 int gwt_writer_open(struct gwt_writer **out, void *memory, size_t size,

@@ -4,6 +4,7 @@
 #define GW_TRACE_WRITER_INTERNAL_H
 
 #include "aggregate.h"
+#include "file.h"
 #include "writer.h"
 
 #include <limits.h>
@@ -14,22 +15,15 @@
 #define GWT_END_RESERVE 1024u /* last counters, last triple, END */
 #define GWT_ROWS        (GWT_TABLE_SLOTS * GWT_TABLE_APIS)
 
-struct file {
-    int fd; /* -1: none */
-    dev_t dev;
-    ino_t ino;
-    uint64_t bytes;
-};
-
 struct segment {
-    struct file file;
+    struct gwt_file file;
     uint64_t generation;
     struct gwt_table *sums; /* of the events in it */
 };
 
 struct gwt_writer {
     struct gwt_encoder *encoder;
-    struct file head;
+    struct gwt_file head;
     bool head_full;
     struct segment segments[2];
     unsigned current;        /* the segment written last */
@@ -39,7 +33,7 @@ struct gwt_writer {
     uint64_t carry_generation;
     uint64_t aggregate_bytes, aggregate_events; /* in the dump */
 
-    struct file dir;
+    struct gwt_file dir;
     char name[NAME_MAX + 1];
     uint64_t max_bytes;
     unsigned min_free_pct;
@@ -62,11 +56,10 @@ struct gwt_writer {
 
 /* writer.c */
 int gwt_writer_stop(struct gwt_writer *w, int error);
-int gwt_file_create(struct gwt_writer *w, const char *name, struct file *out);
-void gwt_file_close(struct file *f);
-int gwt_file_append(struct gwt_writer *w, struct file *f, const void *bytes, size_t size);
+int gwt_file_create(struct gwt_writer *w, const char *name, struct gwt_file *out);
+int gwt_file_append(struct gwt_writer *w, struct gwt_file *f, const void *bytes, size_t size);
 /* pre: w->frame and `payload` bytes behind it are complete but for magic, size and checks. */
-int gwt_append_frame(struct gwt_writer *w, struct file *f, size_t payload);
+int gwt_append_frame(struct gwt_writer *w, struct gwt_file *f, size_t payload);
 /* Puts bytes into w->frame, whose header's other fields are zero.
  * post: size of the payload, or -errno. */
 long gwt_prepare(struct gwt_writer *w, enum gwt_frame_type type, const void *bytes, size_t size);

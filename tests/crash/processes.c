@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -351,10 +352,38 @@ static void closes_all(void)
     launch(1000);
     for (int fd = 3; fd < 1024; fd++)
         close(fd);
-    int own = open("/dev/null", O_RDONLY);
+    int own = open(".", O_RDWR | O_TMPFILE, 0600);
+    for (int i = 0; i < 16; i++) /* its numbers are those of files that were not its own */
+        dup(own);
     launch(200000);
-    if (own != 3 || fcntl(own, F_GETFD) < 0)
+    number = 16;
+    threads(); /* that need rings */
+    struct stat st;
+    if (own != 3 || fstat(own, &st) || st.st_size)
         exit(91);
+}
+
+/* Launches for so many milliseconds, in bursts, each by a thread of its own, too. */
+static void steady(void)
+{
+    number = number < 10 ? 1 : number / 10;
+    for (long i = number; i > 0; i--) {
+        pthread_t t;
+        launch(100);
+        usleep(10000);
+        if (pthread_create(&t, NULL, short_lived, NULL))
+            exit(95);
+        pthread_join(t, NULL);
+    }
+}
+
+/* Until it is killed. */
+static void stays(void)
+{
+    launch(1000);
+    say();
+    for (;;)
+        pause();
 }
 
 static const struct {
@@ -381,7 +410,9 @@ static const struct {
             {"few-files", few_files, false},
             {"small-files", small_files, false},
             {"little-memory", little_memory, false},
-            {"closes-all", closes_all, false}};
+            {"closes-all", closes_all, false},
+            {"steady", steady, false},
+            {"stays", stays, true}};
 
 int main(int argc, char **argv)
 {

@@ -53,28 +53,47 @@ static void test_threads_without_a_slot_need_not_ask(void **state)
 static void test_room_that_is_not_to_be_had(void **state)
 {
     (void)state;
-    int real = ring_fd;
+    struct gwt_file real = ring;
     said = 0;
-    ring_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(gwt_file_adopt(open("/dev/null", O_RDONLY | O_CLOEXEC), &ring), 0);
     for (unsigned i = 0; i < FAILURES_MAX; i++) {
         assert_false(gw_ring_full());
         assert_int_equal(gw_ring_thread(&threads[0]), -ENOSPC);
     }
     assert_true(gw_ring_full());
     assert_int_equal(said, 1);
-    close(ring_fd);
-    ring_fd = real;
+    gwt_file_close(&ring);
+    ring = real;
+}
+
+/* The program closed our descriptor, and its number is now a file of the program's own. */
+static void test_descriptor_that_is_the_programs(void **state)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/own", (const char *)*state);
+    int own = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(own >= 0);
+    said = 0;
+    assert_int_equal(dup3(own, ring.fd, O_CLOEXEC), ring.fd);
+    assert_int_equal(gw_ring_thread(&threads[0]), -ENOSPC);
+    assert_int_equal(said, 1);
+    assert_int_equal(fstat(own, &st), 0);
+    assert_int_equal(st.st_size, 0);
+    close(own);
+    close(ring.fd);
+    unlink(path);
 }
 
 /* Once is an accident: the next thread gets its ring. */
 static void test_room_that_was_not_to_be_had_once(void **state)
 {
-    int real = ring_fd;
+    struct gwt_file real = ring;
     (void)state;
     said = 0;
-    ring_fd = -1;
+    ring.fd = -1;
     assert_int_equal(gw_ring_thread(&threads[0]), -ENOSPC);
-    ring_fd = real;
+    ring = real;
     assert_int_equal(said, 1);
     assert_int_equal(gw_ring_thread(&threads[0]), 0);
 }
@@ -107,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_threads_without_a_slot_need_not_ask),
         TEST(test_room_that_is_not_to_be_had),
+        TEST(test_descriptor_that_is_the_programs),
         TEST(test_room_that_was_not_to_be_had_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
