@@ -91,6 +91,23 @@ else
     echo "# no C++ compiler here: $(head -n 1 "$err")"
 fi
 
+# Another consumer of NVTX: whoever names one keeps it, before the start or in the program; ours has
+# no ranges then. The launches are ours all the same.
+ranges() { "$gpuwait" info --events t 2>/dev/null | grep -c RANGE_PUSH; }
+nvtx() { # NAME RANGES WANTED-OUTPUT COMMAND...
+    _what=$1 _ranges=$2 _wanted=$3
+    shift 3
+    rm -rf t
+    runs "$_what" 0 env GPUWAIT_OUT="$work/t" LD_PRELOAD="$lib" "$@"
+    is "$_what: what its consumer got" "$_wanted" "$(cat "$out" "$err")"
+    is "$_what: launches" 100 "$(count)"
+    is "$_what: our ranges" "$_ranges" "$(ranges)"
+}
+consumer=$B/crash/libnvtx.so told="pushed 100 popped 100 marked 10"
+nvtx "no other consumer of NVTX" 100 "" "$B/crash/nvtx"
+nvtx "a consumer of NVTX named before" 0 "$told" env NVTX_INJECTION64_PATH="$consumer" "$B/crash/nvtx"
+nvtx "a consumer of NVTX named by the program" 0 "$told" "$B/crash/nvtx" "$consumer"
+
 # Without one system call: as without us.
 "$B/crash/sandbox" list >calls
 while read -r call; do

@@ -12,10 +12,15 @@ $(crash)/count $(crash)/huge: $(crash)/%: $(B)/obj/tests/crash/%.o $(B)/libgpuwa
 	@mkdir -p $(@D)
 	$(CC) $(SAN) $(CFLAGS) $(LDFLAGS) $^ -lzstd -o $@
 
-$(crash)/processes: tests/crash/processes.c $(noop)/libcuda.so.1 $(noop)/libcudart.so.13 $(B)/flags
+$(crash)/libnvtx.so: tests/crash/nvtx.c $(B)/flags
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(CC) $(crash_flags) -MF $@.d -MT $@ $< -L$(noop) -Wl,--no-as-needed -l:libcuda.so.1 \
+	$(CC) $(crash_flags) -DCONSUMER -MF $@.d -MT $@ -fPIC -shared $(LDFLAGS) $< -o $@
+
+$(crash)/processes $(crash)/nvtx: $(crash)/%: tests/crash/%.c $(noop)/libcuda.so.1 $(noop)/libcudart.so.13 $(B)/flags
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(CC) $(crash_flags) -Itests -MF $@.d -MT $@ $< -L$(noop) -Wl,--no-as-needed -l:libcuda.so.1 \
 	    -l:libcudart.so.13 $(LDFLAGS) '-Wl,-rpath,$$ORIGIN/../noop' -pthread -o $@
 
 $(crash)/sandbox: tests/crash/sandbox.c $(B)/flags
@@ -54,5 +59,5 @@ $(crash)/tsan/victim: tests/bench/noop/victim.c
 
 .PHONY: crash crash-tsan
 crash-tsan: $(patsubst %,$(crash)/tsan/%,libgpuwait.so processes victim) crash
-crash: $(crash)/libfail.so $(crash)/libinterposer.so $(crash)/libclocks.so $(crash)/sandbox $(crash)/count $(crash)/huge \
+crash: $(crash)/libfail.so $(crash)/libinterposer.so $(crash)/libclocks.so $(crash)/libnvtx.so $(crash)/nvtx $(crash)/sandbox $(crash)/count $(crash)/huge \
     $(crash)/processes noop
