@@ -189,11 +189,15 @@ static void free_draft(struct gwa_draft *d)
     free_finding(&d->f);
 }
 
-/* What takes work is not worth it on a device that is used well. */
+/* What takes work is not worth it on a device that is used well; and on one at its limit little
+ * comes before that. */
 static double material(const struct gwa_view *v, const struct rule *r)
 {
-    return r->effort == GWA_EFFORT_WORK && v->work_pct >= GWA_HEALTHY_PCT ? INFINITY
-                                                                          : GWA_MATERIAL_PCT;
+    if (r->effort == GWA_EFFORT_WORK && v->work_pct >= GWA_HEALTHY_PCT)
+        return INFINITY;
+    if (gwa_at_limit(v))
+        return fmax(GWA_MATERIAL_AT_LIMIT_PCT, GWA_MOST * (100 - v->work_pct));
+    return GWA_MATERIAL_PCT;
 }
 
 /* Shares and bounds lie between 0 and 100. */
@@ -216,9 +220,7 @@ static void settle(const struct gwa_view *v, const struct rule *r, struct gwa_dr
         gwa_say(d, &d->remedy, "%s", r->remedy);
     if (!v->p->quality.complete && f->confidence > GWA_LOW && d->rank != GWA_RANK_DOUBT)
         f->confidence--;
-    /* on a device at its limit nothing else comes before that */
-    if (d->rank == GWA_RANK_GAIN &&
-        (v->work_pct >= GWA_BOUND_PCT || !(f->bound_pct >= material(v, r))))
+    if (d->rank == GWA_RANK_GAIN && !(f->bound_pct >= material(v, r)))
         d->rank = GWA_RANK_HINT;
 }
 

@@ -27,8 +27,13 @@ enum gwa_effort { GWA_EFFORT_CHEAP, GWA_EFFORT_WORK };
 #define GWA_MATERIAL_PCT 3.0
 /* From here on the device is used well, and what takes work is not worth it ... */
 #define GWA_HEALTHY_PCT 75.0
-/* ... and from here on it is the limit. */
+/* ... and where it has work in its queue for so much of the time it is the limit: what is left
+ * between one operation and the next that is there already no host can fill. */
 #define GWA_BOUND_PCT 90.0
+/* Then one cause comes before that only if it is most of what the device does not compute ... */
+#define GWA_MOST (2.0 / 3)
+/* ... and twice what is worth a change elsewhere. */
+#define GWA_MATERIAL_AT_LIMIT_PCT (2 * GWA_MATERIAL_PCT)
 /* Above, a slightly larger batch or a fragmented pool ends the run. */
 #define GWA_MEMORY_FULL_PCT 90.0
 /* "In every step", with some slack for steps that skip it. */
@@ -86,6 +91,7 @@ struct gwa_view {
     bool stepped;         /* steps were found */
     double busy_pct;      /* NaN */
     double work_pct;      /* of that, computing: what well used means; NaN */
+    double supplied_pct;  /* busy, or between two operations of which the later was there; NaN */
     double flow_pct;      /* idle of launches that came late, and of the framework between them */
     double in_graphs_pct; /* idle between the nodes of graphs */
     double passes;        /* micro-batches per step, at least 1 */
@@ -96,6 +102,12 @@ struct gwa_view {
     double drained_launch_pct;               /* part of launch and dispatch that `reads` hold */
     bool any_gain;                           /* for states: something is worth a change */
 };
+
+/* The device is the limit, not the host. */
+static inline bool gwa_at_limit(const struct gwa_view *v)
+{
+    return v->work_pct >= GWA_HEALTHY_PCT && v->supplied_pct >= GWA_BOUND_PCT;
+}
 
 void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const struct gwa_process *p,
                    const struct gwa_device *d);

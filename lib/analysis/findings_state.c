@@ -37,6 +37,7 @@ static void cite_state(struct gwa_draft *f, const struct gwa_view *v)
     gwa_evidence(f, "compute_pct", v->timed ? t->compute_pct : NAN);
     gwa_evidence(f, "busy_low_pct", v->timed ? t->busy_low_pct : NAN);
     gwa_evidence(f, "busy_high_pct", v->timed ? t->busy_high_pct : NAN);
+    gwa_evidence(f, "supplied_pct", v->supplied_pct);
     gwa_evidence(f, "memory_pct", memory_pct(v));
 }
 
@@ -47,10 +48,11 @@ bool gwa_rule_GPU_BOUND(const struct gwa_view *v, struct gwa_draft *f)
 {
     const struct gwa_device *d = v->d;
     bool full = memory_pct(v) > GWA_MEMORY_FULL_PCT;
-    if (!v->timed || vague(v) ||
-        !(v->work_pct >= GWA_BOUND_PCT || (full && v->work_pct >= GWA_HEALTHY_PCT)))
+    if (!v->timed || vague(v) || !(gwa_at_limit(v) || (full && v->work_pct >= GWA_HEALTHY_PCT)))
         return false;
     WHAT("The GPU computes %s of the time", PCT(v->work_pct));
+    if (gwa_at_limit(v) && v->work_pct < GWA_BOUND_PCT)
+        WHAT(" and has work at hand %s of it", PCT(v->supplied_pct));
     if (d->kernels_count && d->kernels[0].name && d->kernels[0].busy_pct >= NAMEABLE_PCT)
         WHAT("; one kernel (%.60s%s) takes %s of that", d->kernels[0].name,
              strlen(d->kernels[0].name) > 60 ? "..." : "", PCT(d->kernels[0].busy_pct));
@@ -67,7 +69,7 @@ bool gwa_rule_GPU_BOUND(const struct gwa_view *v, struct gwa_draft *f)
 bool gwa_rule_HEALTHY(const struct gwa_view *v, struct gwa_draft *f)
 {
     if (!v->timed || vague(v) || v->any_gain || memory_pct(v) > GWA_MEMORY_FULL_PCT ||
-        !(v->work_pct >= GWA_HEALTHY_PCT && v->work_pct < GWA_BOUND_PCT))
+        v->work_pct < GWA_HEALTHY_PCT || gwa_at_limit(v))
         return false;
     WHAT("The GPU computes %s of the time, and nothing cheap is left to gain.", PCT(v->work_pct));
     cite_state(f, v);

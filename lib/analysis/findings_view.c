@@ -311,7 +311,7 @@ static void claim(struct gwa_view *v, enum gwa_finding_id id, const struct gwa_s
     c->bytes_to_device += (double)s->h2d_bytes;
 }
 
-/* Idle of launches that came late, and of the framework between them. */
+/* post: `flow_pct`, `in_graphs_pct`, `supplied_pct`. */
 static void sum_flow(struct gwa_view *v)
 {
     const double *idle = v->d->time.idle;
@@ -325,6 +325,7 @@ static void sum_flow(struct gwa_view *v)
         else if (s->origin == GWA_LAUNCH_QUEUED)
             queued += 100 * s->idle_ms / v->wall_ms;
     }
+    v->supplied_pct = v->busy_pct + queued;
     v->flow_pct = gwa_at_least_0(idle[GWA_IDLE_LAUNCH] - v->in_graphs_pct - queued) +
                   gwa_at_least_0(idle[GWA_IDLE_DISPATCH]);
 }
@@ -373,6 +374,7 @@ void gwa_view_fill(struct gwa_view *v, const struct gwt_trace *trace, const stru
         .stepped = p->steps.count > 0,
         .busy_pct = NAN,
         .work_pct = NAN,
+        .supplied_pct = NAN,
         .passes = p->steps.micro_batches > 1 ? p->steps.micro_batches : 1,
         .lost = lost_share(p),
         .offloading = is_offloading(p, d),
