@@ -16,7 +16,8 @@ uint64_t gw_awaited;
 #define SPACER_MAX_NS  60000u
 #define PAIR_COST_NS   7000u    /* what two events cost the device (measured: 4 to 8 us) */
 #define LEAD_NS        40000u   /* a stream this far behind needs no spacer */
-#define APART_NS       150000u  /* between two samples, so that one does not meet the other's */
+#define APART_NS       150000u  /* between two samples, so that one does not meet the other's ... */
+#define APART_MORE_NS  300000u  /* ... and up to so much more, or the same ones of a step are met */
 #define TOKENS_NS      20000000 /* of device time, that may be saved up; the start has them */
 #define SPACED_ANYWAY  12       /* in a busy stream, of so many samples one has a spacer */
 #define SLOW_LINK      8        /* bytes per ns */
@@ -175,9 +176,9 @@ struct gw_seen *gw_seen_of_function(const void *func)
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-static uint32_t sampling;  /* one sample is submitted at a time */
-static uint32_t in_flight; /* raised before the gate is read; partner: gw_sample_wait() */
-static uint64_t last_sample;
+static uint32_t sampling;    /* one sample is submitted at a time */
+static uint32_t in_flight;   /* raised before the gate is read; partner: gw_sample_wait() */
+static uint64_t next_sample; /* no sooner */
 static int64_t tokens_ns = TOKENS_NS; /* device time to spend */
 static uint64_t tokens_at;
 static uint32_t lacking;         /* samples that found no pair of events free */
@@ -447,7 +448,7 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
                                                 : (uint32_t)wish;
     if (would_wait(s, class, stream, f->value, !spacer, now))
         return -1;
-    if (now - last_sample < span(APART_NS) || gw_user_times(stream, now, span(USER_TIMING_NS)))
+    if (now < next_sample || gw_user_times(stream, now, span(USER_TIMING_NS)))
         return -1;
     /* Events and stream must belong to one context. */
     if (!gw_driver.cuCtxGetCurrent || gw_driver.cuCtxGetCurrent(&ctx) != 0 || ctx != gw_pool.ctx)
@@ -461,7 +462,7 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
         gw_store_release(&p->state, GW_PAIR_FREE);
         return -1;
     }
-    last_sample = now;
+    next_sample = now + span(APART_NS + random_word(gw_self) % APART_MORE_NS);
     gw_store_relaxed(&s->taken, s->taken + 1);
     if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H || class == GWT_SAMPLE_GRAPH)
         waiting[class] =
@@ -521,14 +522,27 @@ int gw_sample_begin(struct gw_frame *f)
 
 /* A busy stream has no spacer to tell that the first event was still waiting: ask. This thread
  * may be inside another's GLOBAL capture's reach, hence the mode. */
-static bool before_is_done(struct gw_pair *p)
+static CUresult query_before(const struct gw_pair *p)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     if (!gw_driver.cuThreadExchangeStreamCaptureMode ||
         gw_driver.cuThreadExchangeStreamCaptureMode(&mode) != 0)
-        return true;
+        return 999; /* CUDA_ERROR_UNKNOWN */
     CUresult r = ((query_fn)gw_real[GW_API_cuEventQuery])(p->before);
     gw_driver.cuThreadExchangeStreamCaptureMode(&mode);
+    return r;
+}
+
+/* The device has come to the first event before the second was there. Without a spacer, that is:
+ * the stream had nothing to do, whatever was predicted of it. Else it would be believed busy for
+ * ever, since nothing is learnt of operations that are always late. */
+static bool is_late(const struct gw_pair *p)
+{
+    if (p->flags & GWT_SAMPLE_SPACER)
+        return *gw_pool.word == now_sampling.value;
+    CUresult r = query_before(p);
+    if (r == 0)
+        gw_store_relaxed(&streams[p->stream].until, gw_ticks());
     return r != 600; /* CUDA_ERROR_NOT_READY */
 }
 
@@ -542,8 +556,7 @@ void gw_sample_end(int index, int status)
         p->reason = GWT_VOID_ERROR;
     uint64_t ended = gw_now_ns();
     if (p->reason == GWT_VOID_NONE) {
-        bool late =
-            p->flags & GWT_SAMPLE_SPACER ? *gw_pool.word == now_sampling.value : before_is_done(p);
+        bool late = is_late(p);
         if (late)
             p->reason = GWT_VOID_LATE;
         else if (gw_load_relaxed(&foreign))
@@ -609,7 +622,7 @@ void gw_sampler_reset(void)
     sampling = in_flight = gw_graphs_ran = 0;
     gw_busy_stream = NULL;
     gw_odd_set(GW_ODD_SAMPLING, false);
-    tokens_at = all_until = all_awaited = last_sample = 0;
+    tokens_at = all_until = all_awaited = next_sample = 0;
     tokens_ns = TOKENS_NS;
     price_ns = 1000;
     offered = 0;

@@ -23,6 +23,7 @@
 #define SELFTIME_NS  3000u
 #define TIMEOUT_NS   200000000ull /* an answer of the device that takes longer is none */
 #define BAD_IN_A_ROW 64
+#define SHORTEST_NS  1000 /* an operation, with the way to the next */
 
 static uint32_t stop_word, running;
 static CUstream own_stream;
@@ -34,6 +35,8 @@ static bool graph_tried;
 static uint32_t ticket;
 static unsigned bad;
 static bool silent; /* the device is so busy that a measurement got no answer in time */
+/* As measured last: what events around a kernel add to its own time, and what the next one adds. */
+static float pair_adds_ns, gap_ns;
 
 /* The real functions: none of this is recorded. */
 #define REAL(name, ...)                  (((CUresult(*) CALL_##name)gw_real[GW_API_##name])(__VA_ARGS__))
@@ -246,13 +249,11 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The mean of the middle half of several, into the dump: a few are longer, since kernels of the
- * program's ran beside ours. what: class of samples, or enum gwt_constant */
-static void publish(unsigned what, float *v, unsigned n)
+ * program's ran beside ours. what: class of samples, or enum gwt_constant. post: that mean */
+static float publish(unsigned what, float *v, unsigned n)
 {
     struct gw_thread *t = gw_thread_get();
     float sum = 0;
-    if (!n)
-        return;
     qsort(v, n, sizeof *v, by_value);
     unsigned from = n / 4, to = n - n / 4;
     for (unsigned i = from; i < to; i++)
@@ -266,6 +267,7 @@ static void publish(unsigned what, float *v, unsigned n)
                            .value = (uint64_t)(sum / (float)(to - from) * 1000)};
     if (t)
         gw_push(t, &r);
+    return sum / (float)(to - from);
 }
 
 static bool calibrate(void)
@@ -275,7 +277,8 @@ static bool calibrate(void)
     for (silent = false; tries < CALIBRATIONS && !silent; tries++)
         n += measure(&v[n]);
     gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)tries * (SPACER_NS + SELFTIME_NS + 7000));
-    publish(GWT_SAMPLE_KERNEL, v, n);
+    if (n)
+        pair_adds_ns = publish(GWT_SAMPLE_KERNEL, v, n);
     return n > 0;
 }
 
@@ -287,7 +290,10 @@ static void calibrate_gaps(void)
         for (silent = false; tries < CALIBRATIONS && !silent; tries++)
             n += measure_gap(graph, &v[n]);
         gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)tries * (SPACER_NS + NODES * SELFTIME_NS));
-        publish(graph ? GWT_CONSTANT_NODES : GWT_CONSTANT_GAP, v, n);
+        if (n && graph)
+            publish(GWT_CONSTANT_NODES, v, n);
+        else if (n)
+            gap_ns = publish(GWT_CONSTANT_GAP, v, n);
     }
 }
 
@@ -303,8 +309,12 @@ static void learn_of(struct gw_seen *s, float ns)
     gw_store_release(&s->n, s->n + 1);
 }
 
-static void learn(const struct gw_pair *p, float ns)
+/* What it makes the stream last longer by: without the events, with the way to what follows. */
+static void learn(const struct gw_pair *p, float pair_ns)
 {
+    float ns = pair_ns - pair_adds_ns + gap_ns;
+    if (ns < SHORTEST_NS)
+        ns = SHORTEST_NS;
     learn_of(gw_seen_of(GWT_SAMPLE_CLASS(p->flags), p->arg, p->value), ns);
     if (p->func)
         learn_of(gw_seen_of_function(p->func), ns);

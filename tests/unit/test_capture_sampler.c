@@ -1,0 +1,193 @@
+/* What the sampler believes of a stream: busy or idle, and what proves it wrong. */
+#include "capture/sampler.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static struct gwt_ring_header header;
+struct gwt_ring_header *gw_header = &header;
+uint32_t gw_odd, gw_recording = 1, gw_clock = GWT_CLOCK_MONOTONIC;
+struct gw_options gw_options = {.timing_pct = 100};
+void *gw_real[GW_API_COUNT];
+struct gw_helpers gw_driver;
+__thread struct gw_local gw_local __attribute__((tls_model("initial-exec")));
+
+static uint64_t now_ns;
+static uint64_t clock_now(void)
+{
+    return now_ns;
+}
+uint64_t (*gw_clock_test)(void) = clock_now;
+
+uint16_t gw_stream_of(struct gw_thread *t, const struct gw_frame *f)
+{
+    (void)t;
+    return (uint16_t)(uintptr_t)f->stream;
+}
+uint32_t gw_signature_cached(struct gw_thread *t, const struct gw_shape *s)
+{
+    (void)t, (void)s;
+    return 7;
+}
+uint32_t gw_signature_slow(struct gw_thread *t, const struct gw_frame *f)
+{
+    (void)t, (void)f;
+    return 7;
+}
+bool gw_signature_is_comm(uint32_t id)
+{
+    (void)id;
+    return false;
+}
+bool gw_function_is_known(const void *handle)
+{
+    (void)handle;
+    return true;
+}
+uint32_t gw_graph_id(const void *exec, uint16_t *flags)
+{
+    (void)exec, (void)flags;
+    return 1;
+}
+bool gw_user_times(uint16_t stream, uint64_t now, uint64_t hold)
+{
+    (void)stream, (void)now, (void)hold;
+    return false;
+}
+void gw_user_timing_reset(void)
+{
+}
+
+/* ---- a device ------------------------------------------------------------------------- */
+
+static CUresult answer; /* to whether the first event is done */
+static unsigned spacers;
+
+static CUresult get_current(CUcontext *out)
+{
+    *out = gw_pool.ctx;
+    return 0;
+}
+static CUresult exchange_mode(CUstreamCaptureMode *mode)
+{
+    (void)mode;
+    return 0;
+}
+static CUresult query(CUevent e)
+{
+    (void)e;
+    return answer;
+}
+static CUresult record(CUevent e, CUstream s)
+{
+    (void)e, (void)s;
+    return 0;
+}
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                       unsigned by, unsigned bz, unsigned shared, CUstream s, void **args,
+                       void **extra)
+{
+    (void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)s;
+    (void)args, (void)extra;
+    spacers++;
+    return 0;
+}
+
+#define STREAM 3
+
+static int fresh(void **state)
+{
+    static struct gw_thread thread = {.id = 1};
+    static uint32_t word;
+    (void)state;
+    gw_sampler_reset();
+    gw_self = &thread;
+    now_ns = 1000000000;
+    spacers = 0;
+    gw_driver.cuCtxGetCurrent = get_current;
+    gw_driver.cuThreadExchangeStreamCaptureMode = exchange_mode;
+    gw_real[GW_API_cuEventQuery] = (void *)query;
+    gw_real[GW_API_cuEventRecord] = (void *)record;
+    gw_real[GW_API_cuLaunchKernel] = (void *)launch;
+    gw_pool.word = &word;
+    gw_pool.ctx = (CUcontext)&thread;
+    return 0;
+}
+
+static struct gw_frame copy_of(uint64_t bytes)
+{
+    return (struct gw_frame){.kind = GWT_COPY,
+                             .flags = GWT_D2D << GWT_F_SUB_SHIFT,
+                             .stream = (const void *)(uintptr_t)STREAM,
+                             .value = bytes,
+                             .arg = 1};
+}
+
+/* So many copies, 1 us apart: far more than what of each is believed before any was timed. */
+static void give(unsigned copies)
+{
+    for (unsigned i = 0; i < copies; i++) {
+        struct gw_frame f = copy_of(1 << 20);
+        now_ns += 1000;
+        gw_stream_given(STREAM, &f, 1, now_ns);
+    }
+}
+
+/* A copy that is timed. post: why that is void */
+static unsigned timed_copy(void)
+{
+    struct gw_frame f = copy_of(1 << 20);
+    now_ns += APART_NS + APART_MORE_NS;
+    int index = gw_sample_begin(&f);
+    assert_true(index >= 0);
+    gw_sample_end(index, 0);
+    gw_stream_given(STREAM, &f, 1, now_ns);
+    unsigned reason = gw_pool.pairs[index].reason;
+    gw_pool.pairs[index].state = GW_PAIR_FREE;
+    return reason;
+}
+
+/* Nothing was ever learnt of copies, which end sooner than they are believed to: late once, and
+ * from then on the stream is known to be idle. */
+static void late_is_idle(void **state)
+{
+    (void)state;
+    answer = 0;
+    give(800);
+    assert_int_equal(timed_copy(), GWT_VOID_LATE);
+    assert_int_equal(spacers, 0);
+    assert_int_equal(timed_copy(), GWT_VOID_NONE);
+    assert_int_equal(spacers, 1);
+}
+
+static void waiting_is_busy(void **state)
+{
+    (void)state;
+    answer = 600;
+    give(800);
+    assert_int_equal(timed_copy(), GWT_VOID_NONE);
+    assert_int_equal(timed_copy(), GWT_VOID_NONE);
+    assert_int_equal(spacers, 0);
+}
+
+/* A driver that cannot say proves nothing. */
+static void error_is_nothing(void **state)
+{
+    (void)state;
+    answer = 719;
+    give(800);
+    assert_int_equal(timed_copy(), GWT_VOID_LATE);
+    assert_int_equal(timed_copy(), GWT_VOID_LATE);
+    assert_int_equal(spacers, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(late_is_idle, fresh),
+        cmocka_unit_test_setup(waiting_is_busy, fresh),
+        cmocka_unit_test_setup(error_is_nothing, fresh),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
