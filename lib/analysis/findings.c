@@ -195,7 +195,7 @@ static double material(const struct gwa_view *v, const struct rule *r)
 {
     if (r->effort == GWA_EFFORT_WORK && v->work_pct >= GWA_HEALTHY_PCT)
         return INFINITY;
-    if (gwa_at_limit(v))
+    if (r->effort == GWA_EFFORT_CHEAP && gwa_at_limit(v))
         return fmax(GWA_MATERIAL_AT_LIMIT_PCT, GWA_MOST * (100 - v->work_pct));
     return GWA_MATERIAL_PCT;
 }

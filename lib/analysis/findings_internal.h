@@ -15,7 +15,7 @@ enum gwa_finding_id {
 /* In this order. DOUBT: an inconclusive recording in which nothing else can be trusted. */
 enum gwa_rank { GWA_RANK_RISK, GWA_RANK_DOUBT, GWA_RANK_GAIN, GWA_RANK_STATE, GWA_RANK_HINT };
 unsigned gwa_finding_rank(const char *id);
-enum gwa_effort { GWA_EFFORT_CHEAP, GWA_EFFORT_WORK };
+enum gwa_effort { GWA_EFFORT_NONE, GWA_EFFORT_CHEAP, GWA_EFFORT_WORK };
 
 /* ---- thresholds -----------------------------------------------------------------------
  * Shares are of wall time. None rests on the sizes of a program. */
@@ -91,7 +91,8 @@ struct gwa_view {
     bool stepped;         /* steps were found */
     double busy_pct;      /* NaN */
     double work_pct;      /* of that, computing: what well used means; NaN */
-    double supplied_pct;  /* busy, or between two operations of which the later was there; NaN */
+    double supplied_pct;  /* busy but with other ranks, or between two operations of which the later
+                             was there already; NaN */
     double flow_pct;      /* idle of launches that came late, and of the framework between them */
     double in_graphs_pct; /* idle between the nodes of graphs */
     double passes;        /* micro-batches per step, at least 1 */

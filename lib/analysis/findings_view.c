@@ -325,7 +325,7 @@ static void sum_flow(struct gwa_view *v)
         else if (s->origin == GWA_LAUNCH_QUEUED)
             queued += 100 * s->idle_ms / v->wall_ms;
     }
-    v->supplied_pct = v->busy_pct + queued;
+    v->supplied_pct = v->busy_pct - gwa_at_least_0(v->d->time.exposed_comm_pct) + queued;
     v->flow_pct = gwa_at_least_0(idle[GWA_IDLE_LAUNCH] - v->in_graphs_pct - queued) +
                   gwa_at_least_0(idle[GWA_IDLE_DISPATCH]);
 }

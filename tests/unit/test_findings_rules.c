@@ -87,6 +87,21 @@ static void reads_near_the_limit(void **state)
     }
 }
 
+/* What nobody wants is named first on any device: a wait for all of it, left in the loop. */
+static void mistakes_at_the_limit(void **state)
+{
+    (void)state;
+    scene_begin(&s, 1);
+    s.d.sites_count = 0;
+    flow(&s, GWA_PHASE_FORWARD, 1.8, 2.4);
+    drain(&s, "cudaDeviceSynchronize", 0, 1, 3.5)->waited_ms = 0.05 * s.wall_ms;
+    run();
+    assert_string_equal(s.p.findings[0].id, "device-sync");
+    assert_string_equal(s.p.findings[1].id, "gpu-bound");
+    assert_true(found("device-sync")->bound_pct < 6);
+    scene_end(&s);
+}
+
 /* Some waits read values, others end uploads; the line is of whichever has one. */
 static void some_waits_read(void **state)
 {
@@ -791,6 +806,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_at_the_limit),
         cmocka_unit_test(reads_near_the_limit),
+        cmocka_unit_test(mistakes_at_the_limit),
         cmocka_unit_test(some_waits_read),
         cmocka_unit_test(vague_copies),
         cmocka_unit_test(risks_explain),
