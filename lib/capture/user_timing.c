@@ -15,7 +15,7 @@
 static struct {
     uint64_t handle;
     uint32_t records; /* or READ */
-    uint32_t at;      /* its newest record, counted in its stream's timing events */
+    uint32_t at;      /* its newest record, counted in its stream's timing events; 0: none */
     uint32_t reach;   /* so many of them later comes the last end of what begins here; 0: nothing */
     uint16_t stream;
 } events[EVENTS];
@@ -46,6 +46,7 @@ void gw_event_created(const void *event, unsigned flags)
         return;
     }
     gw_store_relaxed(&events[i].records, 0);
+    gw_store_relaxed(&events[i].at, 0);
     gw_store_relaxed(&events[i].reach, 0);
     gw_store_relaxed(&events[i].handle, (uint64_t)(uintptr_t)event);
 }
@@ -64,6 +65,9 @@ void gw_events_read(const void *start, const void *end)
     unsigned i = slot_of(start), j = slot_of(end);
     bool first = note_read(i, start), last = note_read(j, end);
     if (!first || i == j)
+        return;
+    /* The interval in which timing began: nothing was seen of its first event. */
+    if (!gw_load_relaxed(&events[i].at) || (last && !gw_load_relaxed(&events[j].at)))
         return;
     uint32_t reach = ELSEWHERE, known = gw_load_relaxed(&events[i].reach);
     if (last && gw_load_relaxed(&events[i].stream) == gw_load_relaxed(&events[j].stream)) {

@@ -73,6 +73,15 @@ static void known_ends(void **state)
     assert_false(times(1));
 }
 
+/* Its first event was recorded before any was looked at: no sign that it lies in another stream. */
+static void begun_before_us(void **state)
+{
+    record(B, 1);
+    gw_events_read(A, B);
+    now += 2 * HOLD;
+    known_ends(state);
+}
+
 /* As DDP does: forward from A to B, backward from B to C, communication from B on to D. */
 static void several_of_one_iteration(void **state)
 {
@@ -181,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(unknown_holds, fresh),
         cmocka_unit_test_setup(known_ends, fresh),
+        cmocka_unit_test_setup(begun_before_us, fresh),
         cmocka_unit_test_setup(several_of_one_iteration, fresh),
         cmocka_unit_test_setup(chain, fresh),
         cmocka_unit_test_setup(end_without_a_beginning, fresh),
