@@ -390,7 +390,7 @@ int gw_finish_launch(struct gw_frame *f, uint64_t t1, int status)
     r->arg = arg;
     r->value = f->value;
     if (gw_unlikely(gw_load_relaxed(&gw_timing)) && !(flags & GWT_F_CAPTURED))
-        gw_stream_given(r->stream, f, arg, t1);
+        gw_kernel_given(r->stream, arg, t1);
     end(t, r, &apart);
     return status;
 }
@@ -402,8 +402,7 @@ int gw_finish_short(struct gw_frame *own, uint64_t t1, int status)
     const uint64_t dur = t1 - own->t0;
     const uint32_t arg = own->arg;
     uint64_t head;
-    if (gw_unlikely(!t || !arg || gw_load_relaxed(&gw_timing) || dur != (uint32_t)dur ||
-                    (head = t->head) >= t->room)) {
+    if (gw_unlikely(!t || !arg || dur != (uint32_t)dur || (head = t->head) >= t->room)) {
         own->outer = NULL;
         if (arg || !own->taken) /* else the driver's call wrote it, if anything */
             own->value = 0;
@@ -421,6 +420,8 @@ int gw_finish_short(struct gw_frame *own, uint64_t t1, int status)
     r->status = (uint16_t)status;
     r->arg = arg;
     r->value = 0;
+    if (gw_load_relaxed(&gw_timing)) /* nor captured: that takes the long path */
+        gw_kernel_given(own->stream_id, arg, t1);
     gw_prefetch_record(r);
     t->head = head + 1;
     gw_store_relaxed(&slot->returned, t1);

@@ -30,13 +30,9 @@ uint64_t gw_awaited;
 
 /* ---- streams ------------------------------------------------------------------------ */
 
-static struct {
-    uint64_t until;       /* predicted end of the work given so far */
-    uint64_t awaited;     /* when the program last waited for all of it */
-    uint32_t collectives; /* some were given to it */
-} streams[UINT16_MAX + 1];
-static uint64_t all_until; /* the latest of them */
-static uint64_t all_awaited;
+#define BEGINS_NS  2000u
+#define UNKNOWN_NS 4000u
+struct gw_ahead gw_ahead = {.begins = BEGINS_NS, .unknown = UNKNOWN_NS};
 
 /* Predictions are in ticks of the record clock, whose rate is known to a percent: enough. */
 static double ticks_per_ns = 1;
@@ -50,6 +46,16 @@ void gw_sampler_clock(uint64_t ticks, uint64_t ns)
 {
     if (gw_clock == GWT_CLOCK_TSC && ns)
         ticks_per_ns = (double)ticks / (double)ns;
+    gw_ahead.begins = (uint32_t)span(BEGINS_NS);
+    gw_ahead.unknown = (uint32_t)span(UNKNOWN_NS);
+}
+
+void gw_kernel_lasts(uint32_t signature, uint64_t ns)
+{
+    uint64_t ticks = span(ns);
+    if (signature < GW_KERNELS)
+        gw_store_relaxed(&gw_ahead.kernels[signature],
+                         ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX);
 }
 
 static void raise_to(uint64_t *word, uint64_t v)
@@ -101,30 +107,23 @@ static uint64_t lasts(const struct gw_seen *s, unsigned class, uint64_t bytes)
     if (s && gw_load_acquire(&s->n)) /* partner: learn_of() */
         return (uint64_t)gw_load_float(&s->mean_ns);
     if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H)
-        return 4000 + bytes / SLOW_LINK;
-    return 4000;
+        return UNKNOWN_NS + bytes / SLOW_LINK;
+    return UNKNOWN_NS;
 }
 
-/* Called once a record is made: advances the prediction of its stream. */
+/* pre: no launch of a kernel. */
 void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1)
 {
-    unsigned class = f->kind == GWT_LAUNCH            ? GWT_SAMPLE_KERNEL
-                     : f->kind == GWT_GRAPH_LAUNCH    ? GWT_SAMPLE_GRAPH
+    unsigned class = f->kind == GWT_GRAPH_LAUNCH      ? GWT_SAMPLE_GRAPH
                      : f->kind == GWT_MEMSET          ? GWT_SAMPLE_MEMSET
                      : GWT_F_SUB(f->flags) == GWT_D2H ? GWT_SAMPLE_D2H
                      : GWT_F_SUB(f->flags) == GWT_H2D ? GWT_SAMPLE_H2D
                                                       : GWT_SAMPLE_D2D;
     struct gw_seen *s = gw_seen_of(class, arg, f->value);
-    uint64_t end = t1 + span(2000), until = gw_load_relaxed(&streams[stream].until);
-    if (end < until)
-        end = until;
-    end += span(lasts(s, class, f->value));
-    gw_store_relaxed(&streams[stream].until, end);
-    raise_to(&all_until, end);
+    uint64_t end = gw_ahead_by(stream, t1, span(lasts(s, class, f->value)));
     if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H)
         engine_given(class, stream, t1, end);
-    if (class != GWT_SAMPLE_KERNEL)
-        overtake(class, s, stream, t1);
+    overtake(class, s, stream, t1);
     if (class == GWT_SAMPLE_GRAPH && !gw_load_relaxed(&gw_graphs_ran))
         gw_store_relaxed(&gw_graphs_ran, 1);
     if (class == GWT_SAMPLE_GRAPH && s) {
@@ -137,25 +136,24 @@ void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, ui
 void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1)
 {
     if (scope == GWT_SCOPE_DEVICE) {
-        gw_store_relaxed(&all_until, t1); /* every stream's `until` is no later than this */
-        gw_store_relaxed(&all_awaited, t1);
+        gw_store_relaxed(&gw_ahead.all, t1); /* every stream's `until` is no later than this */
+        gw_store_relaxed(&gw_ahead.all_awaited, t1);
     }
-    gw_store_relaxed(&streams[stream].until, t1);
+    gw_store_relaxed(&gw_ahead.streams[stream].until, t1);
     if (scope != GWT_SCOPE_EVENT) /* which may have been recorded long ago */
-        gw_store_relaxed(&streams[stream].awaited, t1);
+        gw_store_relaxed(&gw_ahead.streams[stream].awaited, t1);
 }
 
 void gw_stream_carries_collectives(uint16_t stream)
 {
-    gw_store_relaxed(&streams[stream].collectives, 1);
+    gw_store_relaxed(&gw_ahead.streams[stream].collectives, 1);
 }
 
 /* ---- durations seen ----------------------------------------------------------------------- */
 
-#define SIGNATURES 65536u
-#define GRAPHS     1024u
-#define SIZES      64u
-static struct gw_seen signatures[SIGNATURES], graphs[GRAPHS];
+#define GRAPHS 1024u
+#define SIZES  64u
+static struct gw_seen signatures[GW_KERNELS], graphs[GRAPHS];
 static struct gw_seen sizes[GWT_SAMPLE_CLASS_COUNT][SIZES];
 #define FUNCTIONS 4096u /* by a hash of the handle */
 static struct gw_seen functions[FUNCTIONS];
@@ -163,7 +161,7 @@ static struct gw_seen functions[FUNCTIONS];
 struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value)
 {
     if (class == GWT_SAMPLE_KERNEL)
-        return arg && arg < SIGNATURES ? &signatures[arg] : NULL;
+        return arg && arg < GW_KERNELS ? &signatures[arg] : NULL;
     if (class == GWT_SAMPLE_GRAPH)
         return arg && arg < GRAPHS ? &graphs[arg] : NULL;
     return &sizes[class][value ? 63 - __builtin_clzll(value) : 0];
@@ -205,26 +203,19 @@ static void rearm(struct gw_thread *t)
     t->countdown = (int32_t)(random_word(t) % (2 * every));
 }
 
-/* libm is not among the libraries that the preload may need. */
-static float root(float x)
+/* By how much its samples differ, squared; no less than what it costs to know that. */
+static float variance_of(const struct gw_seen *s)
 {
-    float r = x > 1 ? x : 1;
-    for (int i = 0; i < 24 && x > 0; i++)
-        r = 0.5f * (r + x / r);
-    return x > 0 ? r : 0;
-}
-
-/* By how much its samples differ; no less than what it costs to know that. */
-static float spread_of(const struct gw_seen *s)
-{
-    float spread = root(gw_load_float(&s->m2) / (float)(gw_load_relaxed(&s->n) - 1));
+    float variance = gw_load_float(&s->m2) / (float)(gw_load_relaxed(&s->n) - 1);
     float least = 0.02f * gw_load_float(&s->mean_ns) + 50;
-    return spread < least ? least : spread;
+    return variance < least * least ? least * least : variance;
 }
 
-static bool is_worth(struct gw_thread *t, float spread)
+/* With the probability of its spread over the price. */
+static bool is_worth(struct gw_thread *t, float variance)
 {
-    return (float)(random_word(t) & 0xffff) * (float)gw_load_relaxed(&price_ns) < spread * 65536.0f;
+    float asked = (float)(random_word(t) & 0xffff) / 65536.0f * (float)gw_load_relaxed(&price_ns);
+    return asked * asked < variance;
 }
 
 /* For a given number of samples the error of the total is least when a signature gets them
@@ -235,7 +226,7 @@ static bool worth(struct gw_thread *t, struct gw_seen *s, const struct gw_seen *
 {
     uint32_t taken = gw_load_relaxed(&s->taken);
     if (taken < 3 && function && gw_load_acquire(&function->n) >= KNOWN_WELL)
-        return is_worth(t, spread_of(function));
+        return is_worth(t, variance_of(function));
     if (taken < 3) {
         gw_store_relaxed(&wanted, 64);
         return true;
@@ -247,7 +238,7 @@ static bool worth(struct gw_thread *t, struct gw_seen *s, const struct gw_seen *
         if (random_word(t) % 32)
             return false;
     }
-    return is_worth(t, spread_of(s));
+    return is_worth(t, variance_of(s));
 }
 
 /* A rank that is held up holds up all that wait for it, so they share what one may spend; beyond
@@ -406,8 +397,8 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
 static bool graph_runs(const struct gw_seen *s, uint64_t now)
 {
     uint64_t given = gw_load_relaxed(&s->given), until = gw_load_relaxed(&s->until);
-    if (gw_load_relaxed(&streams[s->stream].awaited) >= given ||
-        gw_load_relaxed(&all_awaited) >= given)
+    if (gw_load_relaxed(&gw_ahead.streams[s->stream].awaited) >= given ||
+        gw_load_relaxed(&gw_ahead.all_awaited) >= given)
         return false;
     return now < (gw_load_relaxed(&s->n) ? until + (until - given) / 2 : given + span(GRAPH_NS));
 }
@@ -434,8 +425,8 @@ static bool would_wait(const struct gw_seen *s, unsigned class, uint16_t stream,
 static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, uint16_t stream,
                         uint32_t arg)
 {
-    uint64_t now = gw_ticks(), until = gw_load_relaxed(&streams[stream].until);
-    uint64_t all = gw_load_relaxed(&all_until);
+    uint64_t now = gw_ticks(), until = gw_load_relaxed(&gw_ahead.streams[stream].until);
+    uint64_t all = gw_load_relaxed(&gw_ahead.all);
     CUcontext ctx = NULL;
     if (until > all)
         until = all; /* a device-wide wait came after */
@@ -448,7 +439,7 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
                                                 : (uint32_t)wish;
     if (would_wait(s, class, stream, f->value, !spacer, now))
         return -1;
-    if (now < next_sample || gw_user_times(stream, now, span(USER_TIMING_NS)))
+    if (now < gw_load_relaxed(&next_sample) || gw_user_times(stream, now, span(USER_TIMING_NS)))
         return -1;
     /* Events and stream must belong to one context. */
     if (!gw_driver.cuCtxGetCurrent || gw_driver.cuCtxGetCurrent(&ctx) != 0 || ctx != gw_pool.ctx)
@@ -462,7 +453,8 @@ static int begin_locked(struct gw_frame *f, struct gw_seen *s, unsigned class, u
         gw_store_release(&p->state, GW_PAIR_FREE);
         return -1;
     }
-    next_sample = now + span(APART_NS + random_word(gw_self) % APART_MORE_NS);
+    uint64_t apart = APART_NS + random_word(gw_self) % APART_MORE_NS;
+    gw_store_relaxed(&next_sample, now + span(apart));
     gw_store_relaxed(&s->taken, s->taken + 1);
     if (class == GWT_SAMPLE_H2D || class == GWT_SAMPLE_D2H || class == GWT_SAMPLE_GRAPH)
         waiting[class] =
@@ -484,6 +476,10 @@ int gw_sample_begin(struct gw_frame *f)
     rearm(t);
     if (!class || gw_is_busy(t) || !gw_load_relaxed(&gw_recording))
         return -1;
+    /* Too soon after the last one: most candidates, while something new is looked for. Launches
+     * of graphs are counted in any case. */
+    if (class != GWT_SAMPLE_GRAPH && gw_ticks() < gw_load_relaxed(&next_sample))
+        return -1;
     gw_busy_begin(t);
     uint16_t stream = gw_stream_of(t, f);
     /* Only a function that is known: then it has run, and its module is loaded. Of shapes that
@@ -502,7 +498,7 @@ int gw_sample_begin(struct gw_frame *f)
     bool first = s && class == GWT_SAMPLE_GRAPH && s->launches++ == 0;
     /* A collective without async_op runs on the stream that computes: its kernels are not timed,
      * the others there are, or a job that reduces its loss would not be timed at all. */
-    bool beside = !streams[stream].collectives || class == GWT_SAMPLE_KERNEL;
+    bool beside = !gw_ahead.streams[stream].collectives || class == GWT_SAMPLE_KERNEL;
     if (s && !first && stream && beside &&
         !(class == GWT_SAMPLE_KERNEL && gw_signature_is_comm(arg)) && worth(t, s, function) &&
         gw_cas(&sampling, &zero, 1)) {
@@ -542,7 +538,7 @@ static bool is_late(const struct gw_pair *p)
         return *gw_pool.word == now_sampling.value;
     CUresult r = query_before(p);
     if (r == 0)
-        gw_store_relaxed(&streams[p->stream].until, gw_ticks());
+        gw_store_relaxed(&gw_ahead.streams[p->stream].until, gw_ticks());
     return r != 600; /* CUDA_ERROR_NOT_READY */
 }
 
@@ -610,7 +606,8 @@ void gw_pool_offer(void)
 
 void gw_sampler_reset(void)
 {
-    memset(streams, 0, sizeof streams);
+    memset(&gw_ahead, 0, offsetof(struct gw_ahead, begins));
+    memset(gw_ahead.kernels, 0, sizeof gw_ahead.kernels);
     gw_user_timing_reset();
     memset(signatures, 0, sizeof signatures);
     memset(graphs, 0, sizeof graphs);
@@ -622,7 +619,7 @@ void gw_sampler_reset(void)
     sampling = in_flight = gw_graphs_ran = 0;
     gw_busy_stream = NULL;
     gw_odd_set(GW_ODD_SAMPLING, false);
-    tokens_at = all_until = all_awaited = next_sample = 0;
+    tokens_at = next_sample = 0;
     tokens_ns = TOKENS_NS;
     price_ns = 1000;
     offered = 0;

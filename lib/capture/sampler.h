@@ -73,7 +73,53 @@ int gw_sample_begin(struct gw_frame *f);
 /* pre:  index from gw_sample_begin(), after the real call returned `status`. */
 void gw_sample_end(int index, int status);
 
-/* What a stream has been given, so that idle and busy are predicted, not asked. */
+/* When the work that streams were given will have ended, as far as predicted, in ticks: idle and
+ * busy are predicted, not asked. */
+#define GW_KERNELS 65536u
+struct gw_ahead {
+    struct {
+        uint64_t until;
+        uint64_t awaited;     /* when the program last waited for all of it */
+        uint32_t collectives; /* some were given to it */
+    } streams[UINT16_MAX + 1];
+    uint64_t all; /* the latest of them; earlier once the program waited for the whole device */
+    uint64_t all_awaited;
+    /* Ticks from a call's return until the device begins, and that an operation lasts of which
+     * nothing is known. */
+    uint32_t begins, unknown;
+    uint32_t kernels[GW_KERNELS]; /* ticks that one lasts, by signature; 0: not known */
+};
+extern struct gw_ahead gw_ahead;
+
+void gw_kernel_lasts(uint32_t signature, uint64_t ns);
+
+/* A stream gets an operation that lasts so many ticks. post: its predicted end. Races between
+ * threads lose a few us of a prediction. */
+static inline __attribute__((always_inline)) uint64_t gw_ahead_by(uint16_t stream, uint64_t t1,
+                                                                  uint64_t lasts)
+{
+    uint64_t *until = &gw_ahead.streams[stream].until;
+    uint64_t all = gw_load_relaxed(&gw_ahead.all), end = gw_load_relaxed(until);
+    uint64_t begin = t1 + gw_load_relaxed(&gw_ahead.begins);
+    if (end > all)
+        end = all;
+    if (end < begin)
+        end = begin;
+    end += lasts;
+    gw_store_relaxed(until, end);
+    if (all < end)
+        gw_store_relaxed(&gw_ahead.all, end);
+    return end;
+}
+
+/* Called once a kernel's record is made. */
+static inline __attribute__((always_inline)) void gw_kernel_given(uint16_t stream,
+                                                                  uint32_t signature, uint64_t t1)
+{
+    uint32_t lasts = signature < GW_KERNELS ? gw_load_relaxed(&gw_ahead.kernels[signature]) : 0;
+    gw_ahead_by(stream, t1, lasts ? lasts : gw_load_relaxed(&gw_ahead.unknown));
+}
+/* The same of other operations. */
 void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1);
 void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1);
 void gw_stream_carries_collectives(uint16_t stream);

@@ -315,7 +315,10 @@ static void learn(const struct gw_pair *p, float pair_ns)
     float ns = pair_ns - pair_adds_ns + gap_ns;
     if (ns < SHORTEST_NS)
         ns = SHORTEST_NS;
-    learn_of(gw_seen_of(GWT_SAMPLE_CLASS(p->flags), p->arg, p->value), ns);
+    struct gw_seen *s = gw_seen_of(GWT_SAMPLE_CLASS(p->flags), p->arg, p->value);
+    learn_of(s, ns);
+    if (s && GWT_SAMPLE_CLASS(p->flags) == GWT_SAMPLE_KERNEL)
+        gw_kernel_lasts(p->arg, (uint64_t)s->mean_ns);
     if (p->func)
         learn_of(gw_seen_of_function(p->func), ns);
 }

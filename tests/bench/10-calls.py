@@ -1,7 +1,8 @@
 """Host cost of an intercepted call on a CUDA that does nothing (noop/calls.c): what it takes with
 the preload less what it takes without, in runs that alternate, beside two bare clock reads of the
 same run. The least of all bursts is what the code costs; the median is that on this machine with
-whatever else it does. Then the same with GPUWAIT=0."""
+whatever else it does. Then the same while operations are timed on the GPU, as they are by default
+once a job has run for a second, and with GPUWAIT=0."""
 import glob
 import json
 import os
@@ -67,4 +68,5 @@ def compare(threads, env, note):
 cores = len(os.sched_getaffinity(0))
 for threads in [n for n in (1, 2, 4, 8, 16, 32) if n <= cores]:
     compare(threads, {}, "")
+compare(1, {"NOOP_TIMES": "1"}, "timing on the GPU")
 compare(1, {"GPUWAIT": "0"}, "GPUWAIT=0")

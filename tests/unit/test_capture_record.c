@@ -66,6 +66,7 @@ uint32_t gw_graph_id(const void *exec, uint16_t *flags)
 /* The sampler is off here: nothing is asked of it. */
 uint32_t gw_timing;
 uint64_t gw_awaited;
+struct gw_ahead gw_ahead;
 void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1)
 {
     (void)stream, (void)f, (void)arg, (void)t1;

@@ -171,6 +171,26 @@ static void waiting_is_busy(void **state)
     assert_int_equal(spacers, 0);
 }
 
+/* A kernel begins when its stream is free, lasts as its samples did, and is over once the program
+ * waited for the device, whatever stream that call named. */
+static void kernels_in_a_stream(void **state)
+{
+    const uint64_t t = 5000000;
+    (void)state;
+    gw_kernel_given(STREAM, 7, t);
+    assert_int_equal(gw_ahead.streams[STREAM].until, t + BEGINS_NS + UNKNOWN_NS);
+    gw_kernel_lasts(7, 90000);
+    gw_kernel_given(STREAM, 7, t);
+    assert_int_equal(gw_ahead.streams[STREAM].until, t + BEGINS_NS + UNKNOWN_NS + 90000);
+    gw_kernel_lasts(GW_KERNELS, 1); /* no such signature */
+    gw_kernel_given(STREAM + 1, GW_KERNELS, t);
+    assert_int_equal(gw_ahead.streams[STREAM + 1].until, t + BEGINS_NS + UNKNOWN_NS);
+    assert_int_equal(gw_ahead.all, gw_ahead.streams[STREAM].until);
+    gw_stream_awaited(0, GWT_SCOPE_DEVICE, t + 10000);
+    gw_kernel_given(STREAM, 7, t + 11000);
+    assert_int_equal(gw_ahead.streams[STREAM].until, t + 11000 + BEGINS_NS + 90000);
+}
+
 /* A driver that cannot say proves nothing. */
 static void error_is_nothing(void **state)
 {
@@ -188,6 +208,7 @@ int main(void)
         cmocka_unit_test_setup(late_is_idle, fresh),
         cmocka_unit_test_setup(waiting_is_busy, fresh),
         cmocka_unit_test_setup(error_is_nothing, fresh),
+        cmocka_unit_test_setup(kernels_in_a_stream, fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,11 +88,11 @@ void gw_sample_foreign(const void *stream)
 {
     (void)stream;
 }
-static unsigned given;
+struct gw_ahead gw_ahead;
 void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1)
 {
     (void)stream, (void)f, (void)arg, (void)t1;
-    given++;
+    fail(); /* a launch is told by gw_kernel_given() */
 }
 void gw_section_ends(struct gw_thread *t, struct gw_frame *f)
 {
@@ -198,7 +198,7 @@ static int reset(void **state)
     gw_odd = gw_timing = 0;
     gw_real[GW_API_cuLaunchKernel] = gw_real[GW_API_cuLaunchCooperativeKernel] = real_driver;
     gw_real_runtime[GW_NODE_13][GW_API_cudaLaunchKernel] = real_runtime;
-    signatures_asked = sections = samples = given = runs = 0;
+    signatures_asked = sections = samples = runs = 0;
     behaviour = RETURN;
     call_driver(handle, NULL); /* the long path, which learns signature and stream */
     assert_int_equal(slot.head, 1);
@@ -335,15 +335,20 @@ static void test_unusual_takes_the_long_path(void **state)
 static void test_candidates_for_timing_are_offered(void **state)
 {
     (void)state;
+    const uint64_t lasts = 1u << 31; /* longer than the test */
     gw_timing = 1;
     thread.countdown = 3;
+    memset(&gw_ahead, 0, sizeof gw_ahead);
+    gw_ahead.kernels[ring[0].arg] = (uint32_t)lasts;
     for (int i = 0; i < 8; i++) {
         ready();
         call_runtime(handle, NULL);
     }
     assert_int_equal(samples, 2); /* one in four */
-    assert_int_equal(given, 8);
     assert_int_equal(slot.head, 9);
+    /* and of each the stream's prediction is told, from the first one's return */
+    assert_int_equal(gw_ahead.streams[ring[1].stream].until - ring[1].t0 - ring[1].dur, 8 * lasts);
+    assert_int_equal(gw_ahead.all, gw_ahead.streams[ring[1].stream].until);
 }
 
 static void test_full_ring(void **state)
