@@ -94,9 +94,15 @@ struct keys gwa_durations_keys(uint32_t op, const struct gwa_context *c)
     return (struct keys){{mix(h, c->last) | 1, (mix(h, c->hash) | 1) ^ 2}};
 }
 
-uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes)
+uint64_t gwa_durations_size_key(unsigned class, enum copy_place place, uint64_t bytes)
 {
-    return mix(mix(0x13198a2e03707344u, class), bytes) | 1;
+    return mix(mix(0x13198a2e03707344u, class * COPY_PLACES + place), bytes) | 1;
+}
+
+/* The same but for the size. */
+static bool is_same_way(uint32_t op, uint32_t last)
+{
+    return op >> 31 && !((op ^ last) >> 8);
 }
 
 static void push(struct gwa_context *c, uint32_t op)
@@ -251,6 +257,66 @@ static int keep(struct gwa_durations *d, uint32_t signature, const struct place 
     return rc ? rc : gwa_durations_keep(d, &k);
 }
 
+static int copy_sample(struct gwa_durations *d, unsigned class, enum copy_place place,
+                       uint64_t bytes, uint32_t pair_ns)
+{
+    struct bucket *b = &d->copies[class][place][gwa_durations_bucket(bytes)];
+    stat_add(&b->pairs, pair_ns);
+    b->bytes += ((double)bytes - b->bytes) / (double)b->pairs.n;
+    uint64_t n = b->pairs.n, i = n <= KEPT ? n - 1 : (mix(0xa4093822299f31d0u, n) >> 20) % n;
+    if (i < KEPT) {
+        b->kept[i].pair = pair_ns;
+        b->kept[i].bytes = (float)bytes;
+    }
+    return add_to_group(&d->groups, gwa_durations_size_key(class, place, bytes), 0,
+                        class * COPY_PLACES + place, 0, pair_ns, false);
+}
+
+static int place_copy(struct gwa_durations *d, const struct early *s, uint32_t op, uint32_t last)
+{
+    enum copy_place place = !is_same_way(op, last) ? COPY_ELSEWHERE
+                            : s->busy              ? COPY_IN_ROW
+                                                   : COPY_SPACED;
+    return copy_sample(d, s->class, place, s->bytes, s->pair_ns);
+}
+
+static struct early early_of(const struct gwt_event *e)
+{
+    return (struct early){.t0 = e->t0_ns,
+                          .bytes = e->value,
+                          .signature = e->arg,
+                          .pair_ns = e->raw,
+                          .stream = e->stream,
+                          .class = (uint8_t)GWT_SAMPLE_CLASS(e->flags),
+                          .busy = !(e->flags & GWT_SAMPLE_SPACER)};
+}
+
+/* Of a copy whose own record never came: it may have been anywhere. */
+static int give_up_on(struct gwa_durations *d, size_t i)
+{
+    bool used = d->early_used[i];
+    d->early_used[i] = false;
+    return used && d->early[i].class != GWT_SAMPLE_KERNEL ? place_copy(d, &d->early[i], 0, 0) : 0;
+}
+
+static int wait_for_operation(struct gwa_durations *d, const struct gwt_event *e, size_t i)
+{
+    int rc = give_up_on(d, i % EARLY);
+    d->early_used[i % EARLY] = true;
+    d->early[i % EARLY] = early_of(e);
+    return rc;
+}
+
+/* post: NULL or the sample that waited for this operation. */
+static const struct early *waited(struct gwa_durations *d, const struct gwt_event *e, size_t i)
+{
+    const struct early *early = &d->early[i % EARLY];
+    if (!d->early_used[i % EARLY] || early->t0 != e->t0_ns || early->stream != e->stream)
+        return NULL;
+    d->early_used[i % EARLY] = false;
+    return early;
+}
+
 static int launch(struct gwa_durations *d, const struct gwt_event *e)
 {
     struct gwa_context *c = &d->streams[e->stream];
@@ -271,14 +337,9 @@ static int launch(struct gwa_durations *d, const struct gwt_event *e)
                          .used = true};
     size_t i = place_index(e->t0_ns, e->stream);
     push(c, e->arg);
-    if (d->early_used[i % EARLY]) {
-        const struct early *early = &d->early[i % EARLY];
-        if (early->t0 == e->t0_ns && early->stream == e->stream) {
-            d->early_used[i % EARLY] = false;
-            if (early->signature == e->arg)
-                return keep(d, e->arg, &here, early->pair_ns, early->busy);
-        }
-    }
+    const struct early *early = waited(d, e, i);
+    if (early && early->class == GWT_SAMPLE_KERNEL && early->signature == e->arg)
+        return keep(d, e->arg, &here, early->pair_ns, early->busy);
     d->places[i] = here;
     return 0;
 }
@@ -302,10 +363,7 @@ static int kernel_sample(struct gwa_durations *d, const struct gwt_event *e)
     const struct place *p = &d->places[i];
     if (p->used && p->t0 == e->t0_ns && p->stream == e->stream)
         return keep(d, e->arg, p, e->raw, busy);
-    d->early_used[i % EARLY] = true;
-    d->early[i % EARLY] = (struct early){
-        .t0 = e->t0_ns, .signature = e->arg, .pair_ns = e->raw, .stream = e->stream, .busy = busy};
-    return 0;
+    return wait_for_operation(d, e, i);
 }
 
 /* ---- graphs, copies ----------------------------------------------------------------- */
@@ -330,18 +388,29 @@ static int graph_launch(struct gwa_durations *d, const struct gwt_event *e)
     return 0;
 }
 
-static int copy_sample(struct gwa_durations *d, unsigned class, const struct gwt_event *e)
+/* Or a memset. */
+static int copy(struct gwa_durations *d, const struct gwt_event *e)
 {
-    struct bucket *b = &d->copies[class][gwa_durations_bucket(e->value)];
-    stat_add(&b->pairs, e->raw);
-    b->bytes += ((double)e->value - b->bytes) / (double)b->pairs.n;
-    uint64_t n = b->pairs.n, i = n <= KEPT ? n - 1 : (mix(0xa4093822299f31d0u, n) >> 20) % n;
-    if (i < KEPT) {
-        b->kept[i].pair = e->raw;
-        b->kept[i].bytes = (float)e->value;
-    }
-    return add_to_group(&d->groups, gwa_durations_size_key(class, e->value), 0, class, 0, e->raw,
-                        false);
+    struct gwa_context *c = &d->streams[e->stream];
+    uint32_t op = operation_of(e), last = c->last;
+    size_t i = place_index(e->t0_ns, e->stream);
+    push(c, op);
+    const struct early *early = waited(d, e, i);
+    if (early && early->class != GWT_SAMPLE_KERNEL)
+        return place_copy(d, early, op, last);
+    d->places[i] =
+        (struct place){.t0 = e->t0_ns, .last = last, .op = op, .stream = e->stream, .used = true};
+    return 0;
+}
+
+static int sample_of_copy(struct gwa_durations *d, const struct gwt_event *e)
+{
+    size_t i = place_index(e->t0_ns, e->stream);
+    const struct place *p = &d->places[i];
+    struct early sample = early_of(e);
+    if (p->used && p->t0 == e->t0_ns && p->stream == e->stream)
+        return place_copy(d, &sample, p->op, p->last);
+    return wait_for_operation(d, e, i);
 }
 
 static int sample(struct gwa_durations *d, const struct gwt_event *e)
@@ -367,7 +436,7 @@ static int sample(struct gwa_durations *d, const struct gwt_event *e)
     case GWT_SAMPLE_D2D:
     case GWT_SAMPLE_MEMSET:
         d->samples++;
-        return copy_sample(d, class, e);
+        return sample_of_copy(d, e);
     default:
         return 0;
     }
@@ -387,12 +456,18 @@ int gwa_durations_event(struct gwa_durations *d, const struct gwt_event *e)
         return gwa_executed(e) ? graph_launch(d, e) : 0;
     case GWT_COPY:
     case GWT_MEMSET:
-        if (gwa_executed(e))
-            push(&d->streams[e->stream], operation_of(e));
-        return 0;
+        return gwa_executed(e) ? copy(d, e) : 0;
     default:
         return 0;
     }
+}
+
+int gwa_durations_no_more(struct gwa_durations *d)
+{
+    int rc = 0;
+    for (size_t i = 0; i < EARLY && !rc; i++)
+        rc = give_up_on(d, i);
+    return rc;
 }
 
 /* ---- answers ------------------------------------------------------------------------ */
@@ -475,10 +550,11 @@ void gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
             gwa_durations_turn_graph(d, e->arg);
         break;
     case GWT_MEMSET:
-        *out = gwa_durations_memset(d, e->value);
+        *out = gwa_durations_memset(d, e->value, is_same_way(operation_of(e), c->last));
         break;
     default:
-        *out = gwa_durations_copy(d, GWT_F_SUB(e->flags), e->value, e->arg);
+        *out = gwa_durations_copy(d, GWT_F_SUB(e->flags), e->value, e->arg,
+                                  is_same_way(operation_of(e), c->last));
         break;
     }
     push(c, operation_of(e));

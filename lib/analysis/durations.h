@@ -85,9 +85,11 @@ void gwa_durations_of(const struct gwa_durations *d, const struct gwt_event *e,
 /* The same for all operations of a signature together; context left aside. */
 struct gwa_duration gwa_durations_signature(const struct gwa_durations *d, uint32_t signature);
 struct gwa_duration gwa_durations_graph(const struct gwa_durations *d, uint32_t graph);
+/* in_row: behind one in the same direction, or behind another memset. */
 struct gwa_duration gwa_durations_copy(const struct gwa_durations *d, unsigned direction,
-                                       uint64_t bytes, uint64_t copies);
-struct gwa_duration gwa_durations_memset(const struct gwa_durations *d, uint64_t bytes);
+                                       uint64_t bytes, uint64_t copies, bool in_row);
+struct gwa_duration gwa_durations_memset(const struct gwa_durations *d, uint64_t bytes,
+                                         bool in_row);
 
 /* By how much each kernel's duration may be off together with all others': ns below, above. */
 struct gwa_delay gwa_durations_delay(const struct gwa_durations *d, enum gwt_timed timed);

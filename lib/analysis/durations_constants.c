@@ -58,13 +58,29 @@ static double middle(const struct measured *sorted, uint32_t n)
     return sum / (all / 2);
 }
 
+static uint32_t sort(const struct measured *m, struct measured *sorted)
+{
+    uint32_t n = m->count < MEASURED ? m->count : MEASURED;
+    *sorted = *m;
+    qsort(sorted->value, n, sizeof(*sorted->value), by_value);
+    return n;
+}
+
+bool gwa_durations_undisturbed(const struct measured *m, double *ns)
+{
+    struct measured sorted;
+    uint32_t n = sort(m, &sorted);
+    if (n)
+        *ns = quantile(&sorted, n, 0.25);
+    return n;
+}
+
 bool gwa_durations_measured(const struct measured *m, double *ns, double *error)
 {
-    struct measured sorted = *m;
-    uint32_t n = m->count < MEASURED ? m->count : MEASURED;
+    struct measured sorted;
+    uint32_t n = sort(m, &sorted);
     if (!n)
         return false;
-    qsort(sorted.value, n, sizeof(*sorted.value), by_value);
     *ns = middle(&sorted, n);
     *error = (quantile(&sorted, n, 0.75) - quantile(&sorted, n, 0.25)) / sqrt(n);
     return true;

@@ -25,7 +25,7 @@ static inline void stat_add(struct stat *s, double v)
 struct group {
     uint64_t key; /* 0: empty */
     uint64_t parent;
-    uint32_t owner; /* signature; copies: class */
+    uint32_t owner; /* signature; copies: class and place, class * COPY_PLACES + place */
     uint8_t
         level; /* 1: by the operation before; 2: by the newest GWA_CONTEXT; 0: copies of a size */
     struct stat pairs;
@@ -81,6 +81,16 @@ struct graph {
     double gap, gap_doubt; /* between its nodes, as far as its own samples say; doubt 0: nothing */
 };
 
+/* Where a copy was that was timed. Behind one of the same direction a pair of events adds what it
+ * adds around a kernel. Behind a spacer, or anything else, it also holds the way from one engine to
+ * the other; and what a copy finds in the caches is what the operation before has left. */
+enum copy_place {
+    COPY_ELSEWHERE,
+    COPY_SPACED, /* behind one of its direction but for the spacer */
+    COPY_IN_ROW,
+    COPY_PLACES
+};
+
 /* Copies of about one size. Some pairs hold a wait for the copy engine, so that the mean says
  * little: a few of them, each as likely as any other, have a median. */
 #define KEPT 32
@@ -96,6 +106,13 @@ struct bucket {
 
 struct point { /* of a class of copies: size and duration */
     double bytes, ns, error, spread;
+    double pair; /* ns; 0: none was measured */
+};
+
+struct curve {
+    struct point points[BUCKETS];
+    size_t count;
+    double fastest; /* ns per byte; 0: not known */
 };
 
 /* Launches of one function whose durations return after so many: layers that differ in a size
@@ -128,8 +145,10 @@ struct place {
 
 struct early {
     int64_t t0;
+    uint64_t bytes; /* of a copy */
     uint32_t signature, pair_ns;
     uint16_t stream;
+    uint8_t class;
     bool busy;
 };
 
@@ -153,7 +172,7 @@ struct gwa_durations {
     struct graph *graphs;
     size_t graphs_count;
     size_t room; /* bytes that these may still take */
-    struct bucket copies[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
+    struct bucket copies[GWT_SAMPLE_CLASS_COUNT][COPY_PLACES][BUCKETS];
     struct measured constants[GWT_SAMPLE_CLASS_COUNT];
     struct measured gaps[2]; /* of a stream, of a graph */
     struct stat spacers;     /* ns that they last */
@@ -173,14 +192,15 @@ struct gwa_durations {
     /* after the fit */
     double constant[GWT_SAMPLE_CLASS_COUNT]; /* to be taken off a pair, ns ... */
     double doubt[GWT_SAMPLE_CLASS_COUNT];    /* ... and of that, beyond the kernels' */
+    double row;          /* the constant of copies between host and device in a row */
     double busy_ns;      /* by how much more a pair adds around a kernel in a busy stream */
     double below, above; /* doubt of each kernel */
+    bool link_known;
     double rate[GWT_SAMPLE_CLASS_COUNT]; /* bytes per ns of copies beyond those sampled */
     double variation;                    /* typical variance of a signature over mean^2 */
-    struct point curves[GWT_SAMPLE_CLASS_COUNT][BUCKETS];
-    size_t points[GWT_SAMPLE_CLASS_COUNT];
-    double gap, gap_doubt;       /* the same by all graphs */
-    struct gwa_duration unknown; /* kernels whose signature says nothing */
+    struct curve curves[GWT_SAMPLE_CLASS_COUNT][2]; /* 1: in a row */
+    double gap, gap_doubt;                          /* the same by all graphs */
+    struct gwa_duration unknown;                    /* kernels whose signature says nothing */
 };
 
 /* durations_turns.c. The turn of one more launch; post: NULL or its function. */
@@ -196,7 +216,9 @@ struct keys {
     uint64_t key[2];
 };
 struct keys gwa_durations_keys(uint32_t op, const struct gwa_context *c);
-uint64_t gwa_durations_size_key(unsigned class, uint64_t bytes);
+uint64_t gwa_durations_size_key(unsigned class, enum copy_place place, uint64_t bytes);
+/* There are no more events. post: 0 or -ENOMEM. */
+int gwa_durations_no_more(struct gwa_durations *d);
 int gwa_durations_file(struct gwa_durations *d, uint32_t signature, const uint64_t key[2],
                        double pair_ns, bool busy);
 /* pre: n samples have been added to its mean, this one among them. */
@@ -212,6 +234,8 @@ void gwa_durations_fit_draws(const struct gwa_durations *d, struct draws **draws
 void gwa_durations_constant(struct gwa_durations *d, const struct gwt_event *e);
 /* post: the usual, how far off it may be; false where nothing was measured. */
 bool gwa_durations_measured(const struct measured *m, double *ns, double *error);
+/* The same where nothing else was at work. */
+bool gwa_durations_undisturbed(const struct measured *m, double *ns);
 
 /* ---- fitting ---- */
 
@@ -227,8 +251,11 @@ int gwa_durations_fit_busy(struct gwa_durations *d, double *doubt);
 /* durations_names.c */
 int gwa_durations_fit_names(struct gwa_durations *d);
 /* durations_copies.c */
-/* kernel: what a pair adds around the kernel that takes its own time */
+/* kernel: what a pair adds around the kernel that takes its own time, with nothing beside it */
 void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel);
+/* What lies between the events of a pair around a copy. */
+double gwa_durations_copied_ns(const struct gwa_durations *d, unsigned class, enum copy_place place,
+                               double pair_ns);
 void gwa_durations_fit_copies(struct gwa_durations *d);
 int gwa_durations_mark_nodes(struct gwa_durations *d);
 void gwa_durations_fit_graphs(struct gwa_durations *d);

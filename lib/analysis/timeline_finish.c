@@ -19,9 +19,10 @@ static void add_node(const struct gwa_timeline *t, const struct gwt_graph_item *
         if (gwa_durations_is_comm(t->durations, item->signature))
             sum->comm += item->count;
     } else if (item->kind == GWT_COPY) {
-        one = gwa_durations_copy(t->durations, item->direction, item->bytes / item->count, 1);
+        one =
+            gwa_durations_copy(t->durations, item->direction, item->bytes / item->count, 1, false);
     } else if (item->kind == GWT_MEMSET) {
-        one = gwa_durations_memset(t->durations, item->bytes / item->count);
+        one = gwa_durations_memset(t->durations, item->bytes / item->count, false);
     } else {
         return;
     }

@@ -210,6 +210,12 @@ static inline double believed(double ns)
     return ns < (double)GWA_LONGEST_NS ? ns : (double)GWA_LONGEST_NS;
 }
 
+/* Between two copies of one engine as well: 1.6 to 2.9 us on two H200s. */
+static inline bool is_handed_over(uint8_t from, uint8_t to)
+{
+    return from != ENGINE_NONE && (from != to || to != ENGINE_COMPUTE);
+}
+
 /* Launches are by far the most: what is fixed in `how` they do not look at. */
 static inline __attribute__((always_inline)) int place(struct gwa_timeline *t,
                                                        const struct gwt_event *e, struct stream *s,
@@ -222,7 +228,7 @@ static inline __attribute__((always_inline)) int place(struct gwa_timeline *t,
     gwa_timeline_order(t, s);
     if (how->adjoins)
         p.follows = GWA_AT_ONCE;
-    else if (s->engine != how->engine && s->engine != ENGINE_NONE)
+    else if (is_handed_over(s->engine, how->engine))
         p.follows = GWA_AFTER_HANDOVER;
     timing(t, e, s, how, &p);
     if (how->at_return)

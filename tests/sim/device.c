@@ -20,11 +20,14 @@
 #define GRAPH_DRAIN       150.0
 #define GAP_EVENT         860.0
 #define GAP_ENGINE        1900.0 /* hand-over to another engine */
-/* Between a time stamp and a copy, either way: pairs around 4 KiB are 8.0 and 6.9 us apart, copies
- * of few bytes last 1.0 and 1.55, and what is left scatters widely. */
-#define GAP_STAMP_H2D    2800.0
-#define GAP_STAMP_D2H    2000.0
-#define GAP_STAMP_SPREAD 0.35
+#define GAP_COPY          1700.0 /* between two copies of one direction: 1.6 to 2.9 */
+/* From a time stamp of another engine to a copy: pairs around 4 KiB are 8.0 and 6.9 us apart,
+ * copies of few bytes last 1.0 and 1.55, and what is left scatters widely. Behind copies of its own
+ * direction a pair adds what it adds to a kernel. */
+#define GAP_STAMP_H2D    5300.0
+#define GAP_STAMP_D2H    3700.0
+#define GAP_STAMP_SPREAD 0.26
+#define COPY_DRAIN       300.0
 #define GAP_STREAM       1400.0 /* a wait for another stream's event */
 #define GAP_OVERLAP      90.0
 #define GAP_SPREAD       0.10
@@ -164,8 +167,16 @@ static int64_t gap_of(double g, double spread)
     return jitter(g * sim_cfg.gap / sim_cfg.speed, spread);
 }
 
-static int64_t gap_to_stamp(const struct sim_op *copy)
+/* Of a time stamp: what it comes behind, which takes it. */
+static uint8_t engine_behind(const struct sim_op *op)
 {
+    return op->type == OP_EVENT ? op->behind : op->engine;
+}
+
+static int64_t gap_from_stamp(const struct sim_op *stamp, const struct sim_op *copy)
+{
+    if (stamp->behind == copy->engine)
+        return gap_of(GAP_EVENT, GAP_SPREAD);
     return gap_of(copy->engine == ENG_D2H ? GAP_STAMP_D2H : GAP_STAMP_H2D, GAP_STAMP_SPREAD);
 }
 
@@ -177,12 +188,12 @@ static int64_t gap(const struct sim_op *a, const struct sim_op *b)
         return 0;
     if (b->type == OP_EVENT) { /* its own duration covers most of the drain of its own engine */
         if (on_copy_engine(a))
-            return b->timing ? gap_to_stamp(a) : gap_of(GAP_ENGINE, GAP_SPREAD);
+            return gap_of(b->timing ? COPY_DRAIN : GAP_ENGINE, GAP_SPREAD);
         double drain = a->type == OP_MARK && a->in_graph ? GRAPH_DRAIN : a->drain;
         return b->timing && drain > 0 ? jitter(drain / sim_cfg.speed, DRAIN_SPREAD) : 0;
     }
     if (a->type == OP_EVENT && a->timing && on_copy_engine(b))
-        return gap_to_stamp(b);
+        return gap_from_stamp(a, b);
     if (b->overlap && a->type == OP_KERNEL)
         g = GAP_OVERLAP;
     else if (a->type == OP_MARK ? !a->in_graph : a->stream != b->stream && !b->in_graph)
@@ -193,6 +204,8 @@ static int64_t gap(const struct sim_op *a, const struct sim_op *b)
         g = a->timing ? GAP_EVENT : GAP_KERNEL / 2;
     else if (a->engine && b->engine && a->engine != b->engine)
         g = GAP_ENGINE;
+    else if (on_copy_engine(a) && on_copy_engine(b))
+        g = GAP_COPY;
     else if (a->in_graph && b->in_graph)
         g = a->type == OP_MARK ? GAP_GRAPH_FIRST : GAP_GRAPH;
     double cold = a->type == OP_EVENT && a->cold > 0 ? b->cold : 0;
@@ -205,8 +218,10 @@ void sim_op_after(struct sim_op *op, const struct sim_op *before)
         return;
     if (before->state == ST_DONE) {
         int64_t t = before->end + gap(before, op);
-        if (t > op->ready)
+        if (t > op->ready) {
             op->ready = t;
+            op->behind = engine_behind(before);
+        }
         return;
     }
     struct sim_op *b = (struct sim_op *)before;
@@ -518,6 +533,7 @@ static void finish(struct sim_op *op, int64_t t)
         int64_t ready = t + gap(op, f);
         if (ready > f->ready) {
             f->ready = ready;
+            f->behind = engine_behind(op);
             /* the last one decides: what others wrote has arrived by then */
             if (f->type == OP_EVENT && f->timing)
                 f->cold = op->type == OP_KERNEL && op->drain > 0;

@@ -48,9 +48,10 @@ struct sim_op {
     int refs;
     uint8_t type, engine, state, device;
     uint8_t direction;
-    bool own;     /* left out of the truth */
-    bool counted; /* belongs to the range that the truth covers */
-    bool timing;  /* OP_EVENT: takes a time stamp */
+    uint8_t behind; /* the engine of what it waited for last */
+    bool own;       /* left out of the truth */
+    bool counted;   /* belongs to the range that the truth covers */
+    bool timing;    /* OP_EVENT: takes a time stamp */
     bool
         overlap; /* launched with programmatic serialisation: starts right behind its predecessor */
     bool in_graph;
