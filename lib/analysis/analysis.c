@@ -33,13 +33,11 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
     t->end = INT64_MIN;
     t->first_capture = INT64_MAX;
     t->ranges.all = true;
-    t->apis = calloc(GWA_APIS, sizeof(*t->apis));
-    t->streams = calloc(GWA_STREAMS, sizeof(*t->streams));
     t->durations = gwa_durations_new(trace);
     t->steps = gwa_steps_new(trace, o->step_range, o->step_kernel);
     t->memory = gwa_memory_new(trace);
     t->step_calls = gwa_step_calls_new();
-    if (!t->apis || !t->streams || !t->durations || !t->steps || !t->memory || !t->step_calls)
+    if (!t->durations || !t->steps || !t->memory || !t->step_calls)
         return -ENOMEM;
     if (!o->range)
         return 0;

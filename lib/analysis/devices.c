@@ -303,7 +303,7 @@ static int finish_transfers(const struct gwa_tally *t, unsigned device,
 {
     size_t room = 0;
     int rc = 0;
-    for (unsigned id = 0; id < GWA_STREAMS; id++) {
+    for (size_t id = 0; id < t->streams_count; id++) {
         const struct gwa_stream_tally *s = &t->streams[id];
         if (!s->transfers || s->device != device)
             continue;

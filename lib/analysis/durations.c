@@ -2,7 +2,6 @@
 #include "grow.h"
 #include "kinds.h"
 
-#define STREAMS    65536u
 #define GROUPS_MAX (1u << 18)
 #define ROOM       (48u << 20)
 
@@ -13,10 +12,9 @@ struct gwa_durations *gwa_durations_new(const struct gwt_trace *trace)
         return NULL;
     d->trace = trace;
     d->room = ROOM;
-    d->streams = calloc(STREAMS, sizeof(*d->streams));
     d->places = calloc(PLACES, sizeof(*d->places));
     d->early = calloc(EARLY, sizeof(*d->early));
-    if (!d->streams || !d->places || !d->early) {
+    if (!d->places || !d->early) {
         gwa_durations_free(d);
         return NULL;
     }
@@ -317,10 +315,27 @@ static const struct early *waited(struct gwa_durations *d, const struct gwt_even
     return early;
 }
 
+static struct gwa_context *context_of(struct gwa_durations *d, uint16_t stream)
+{
+    int rc = gwa_grow((void **)&d->streams, &d->streams_count, stream, sizeof(*d->streams));
+    return rc ? NULL : &d->streams[stream];
+}
+
+static int follow(struct gwa_durations *d, const struct gwt_event *e)
+{
+    struct gwa_context *c = context_of(d, e->stream);
+    if (!c)
+        return -ENOMEM;
+    push(c, operation_of(e));
+    return 0;
+}
+
 static int launch(struct gwa_durations *d, const struct gwt_event *e)
 {
-    struct gwa_context *c = &d->streams[e->stream];
+    struct gwa_context *c = context_of(d, e->stream);
     int rc;
+    if (!c)
+        return -ENOMEM;
     struct signature *s = signature_of(d, e->arg, &rc);
     if (!s)
         return rc;
@@ -380,7 +395,9 @@ static int graph_launch(struct gwa_durations *d, const struct gwt_event *e)
 {
     int rc;
     struct graph *g = graph_of(d, e->arg, &rc);
-    push(&d->streams[e->stream], operation_of(e));
+    int followed = follow(d, e);
+    if (followed)
+        return followed;
     if (!g)
         return rc == -ERANGE ? 0 : rc;
     g->launches++;
@@ -391,7 +408,9 @@ static int graph_launch(struct gwa_durations *d, const struct gwt_event *e)
 /* Or a memset. */
 static int copy(struct gwa_durations *d, const struct gwt_event *e)
 {
-    struct gwa_context *c = &d->streams[e->stream];
+    struct gwa_context *c = context_of(d, e->stream);
+    if (!c)
+        return -ENOMEM;
     uint32_t op = operation_of(e), last = c->last;
     size_t i = place_index(e->t0_ns, e->stream);
     push(c, op);

@@ -360,7 +360,8 @@ static int collect(struct gwa_durations *d)
 int gwa_durations_fit(struct gwa_durations *d)
 {
     int rc;
-    memset(d->streams, 0, 65536 * sizeof(*d->streams));
+    if (d->streams)
+        memset(d->streams, 0, d->streams_count * sizeof(*d->streams));
     if ((rc = gwa_durations_no_more(d)) || (rc = fit_constants(d)))
         return rc;
     gwa_durations_fit_copies(d);

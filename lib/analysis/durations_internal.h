@@ -184,7 +184,8 @@ struct gwa_durations {
     bool turning; /* some function has a period: else nobody asks for turns any more */
     struct kept *kept;
     uint64_t kept_count; /* ever */
-    struct gwa_context *streams;
+    struct gwa_context *streams; /* by id */
+    size_t streams_count;
     struct place *places;
     struct early *early;
     bool early_used[EARLY]; /* apart: few are, and each launch asks */

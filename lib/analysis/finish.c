@@ -43,12 +43,12 @@ static int by_kind_and_calls(const void *a, const void *b)
 static int finish_apis(const struct gwa_tally *t, struct gwa_process *p)
 {
     size_t n = 0;
-    for (unsigned i = 0; i < GWA_APIS; i++)
+    for (size_t i = 0; i < t->apis_count; i++)
         n += t->apis[i].seen;
     p->apis = calloc(n ? n : 1, sizeof(*p->apis));
     if (!p->apis)
         return -ENOMEM;
-    for (unsigned i = 0; i < GWA_APIS; i++) {
+    for (size_t i = 0; i < t->apis_count; i++) {
         const struct gwa_api_tally *a = &t->apis[i];
         if (!a->seen)
             continue;
@@ -76,7 +76,7 @@ static int finish_launches(const struct gwa_tally *t, struct gwa_process *p)
     struct gwa_hist *all = calloc(1, sizeof(*all));
     if (!all)
         return -ENOMEM;
-    for (unsigned i = 0; i < GWA_APIS; i++)
+    for (size_t i = 0; i < t->apis_count; i++)
         if (t->apis[i].hist)
             gwa_hist_merge(all, t->apis[i].hist);
     l->api_us = gwa_times_us(all);
@@ -193,12 +193,12 @@ static int finish_threads(const struct gwa_tally *t, struct gwa_process *p)
 static int finish_streams(const struct gwa_tally *t, struct gwa_process *p)
 {
     size_t n = 0;
-    for (unsigned i = 0; i < GWA_STREAMS; i++)
+    for (size_t i = 0; i < t->streams_count; i++)
         n += t->streams[i].seen;
     p->streams = calloc(n ? n : 1, sizeof(*p->streams));
     if (!p->streams)
         return -ENOMEM;
-    for (unsigned i = 0; i < GWA_STREAMS; i++) {
+    for (size_t i = 0; i < t->streams_count; i++) {
         const struct gwa_stream_tally *s = &t->streams[i];
         const struct gwt_def_stream *def = gwt_stream(t->trace, (uint16_t)i);
         /* the stand-in of calls that take no stream, such as a device-wide wait */

@@ -1,10 +1,10 @@
 #include "idle.h"
+#include "grow.h"
 #include "kinds.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define STREAMS 65536u
 #define DEVICES 256u
 #define EVENTS  65536u /* remembered by a hash of the handle; a forgotten one proves nothing */
 #define WAITS   4u     /* newest waits for events, per stream */
@@ -64,7 +64,8 @@ struct device {
 struct gwa_idle {
     const struct gwt_trace *trace;
     const struct gwa_ranges *ranges;
-    struct stream *streams;
+    struct stream *streams; /* by id */
+    size_t streams_count;
     struct recorded *events;
     struct device *devices[DEVICES];
     int64_t unknown_t1; /* return of the newest submission to who knows which stream */
@@ -83,9 +84,8 @@ struct gwa_idle *gwa_idle_new(const struct gwt_trace *trace, const struct gwa_ra
     idle->trace = trace;
     idle->ranges = ranges;
     idle->unknown_t1 = NEVER;
-    idle->streams = calloc(STREAMS, sizeof(*idle->streams));
     idle->events = calloc(EVENTS, sizeof(*idle->events));
-    if (!idle->streams || !idle->events) {
+    if (!idle->events) {
         gwa_idle_free(idle);
         return NULL;
     }
@@ -474,6 +474,11 @@ static int other_event(struct gwa_idle *idle, const struct gwt_event *e)
 
 int gwa_idle_event(struct gwa_idle *idle, const struct gwt_event *e)
 {
+    /* Here alone, since streams are pointed at below. */
+    int rc =
+        gwa_grow((void **)&idle->streams, &idle->streams_count, e->stream, sizeof(*idle->streams));
+    if (rc)
+        return rc;
     if (e->kind != GWT_LAUNCH || !gwa_executed(e) || !stream_of(idle, e))
         return other_event(idle, e);
     return submit(idle, e, e->stream);

@@ -7,15 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define APIS 65536u
-
 struct gwa_step_calls {
     uint64_t *signatures; /* executed launches, by signature id */
     size_t signatures_count;
     uint64_t *graphs; /* launches, by graph id */
     size_t graphs_count;
     uint64_t unnamed; /* kernels whose id is not believed */
-    uint64_t apis[APIS];
+    uint64_t *apis;   /* calls, by id */
+    size_t apis_count;
     uint64_t captures; /* in unusual steps too: a loop that captures now and then */
 };
 
@@ -30,6 +29,7 @@ void gwa_step_calls_free(struct gwa_step_calls *s)
         return;
     free(s->signatures);
     free(s->graphs);
+    free(s->apis);
     free(s);
 }
 
@@ -51,10 +51,10 @@ int gwa_step_calls_event(struct gwa_step_calls *s, const struct gwt_event *e, bo
         return 0;
     if (e->kind == GWT_LAUNCH)
         return count(&s->signatures, &s->signatures_count, e->arg, &s->unnamed);
-    s->apis[e->api]++;
-    if (e->kind == GWT_GRAPH_LAUNCH)
-        return count(&s->graphs, &s->graphs_count, e->arg, &s->unnamed);
-    return 0;
+    int rc = count(&s->apis, &s->apis_count, e->api, &s->unnamed);
+    if (!rc && e->kind == GWT_GRAPH_LAUNCH)
+        rc = count(&s->graphs, &s->graphs_count, e->arg, &s->unnamed);
+    return rc;
 }
 
 /* ---- by name ------------------------------------------------------------------------------ */
@@ -142,12 +142,12 @@ static int calls(const struct gwa_step_calls *s, const struct gwt_trace *trace, 
                  struct gwa_process *p)
 {
     size_t n = 0;
-    for (unsigned i = 0; i < APIS; i++)
+    for (size_t i = 0; i < s->apis_count; i++)
         n += s->apis[i] > 0;
     p->step_calls = calloc(n ? n : 1, sizeof(*p->step_calls));
     if (!p->step_calls)
         return -ENOMEM;
-    for (unsigned i = 0; i < APIS; i++) {
+    for (size_t i = 0; i < s->apis_count; i++) {
         if (!s->apis[i])
             continue;
         const char *name = gwt_api_name(trace, (uint16_t)i);

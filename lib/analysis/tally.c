@@ -41,6 +41,9 @@ static inline int thread_of(struct gwa_tally *t, uint32_t id, struct gwa_thread_
 
 static int count_api(struct gwa_tally *t, const struct gwt_event *e, uint64_t ns, bool executed)
 {
+    int rc = gwa_grow((void **)&t->apis, &t->apis_count, e->api, sizeof(*t->apis));
+    if (rc)
+        return rc;
     struct gwa_api_tally *a = &t->apis[e->api];
     a->seen = 1;
     a->kind = e->kind;
@@ -205,6 +208,9 @@ int gwa_tally_widen(struct gwa_tally *t, const struct gwt_event *e)
 static int executed_call(struct gwa_tally *t, const struct gwt_event *e,
                          struct gwa_thread_tally *th, uint64_t ns)
 {
+    int rc = gwa_grow((void **)&t->streams, &t->streams_count, e->stream, sizeof(*t->streams));
+    if (rc)
+        return rc;
     struct gwa_stream_tally *s = &t->streams[e->stream];
     if (gwa_submits(e->kind) || e->kind == GWT_SYNC) {
         s->seen = 1;
@@ -287,9 +293,9 @@ int gwa_tally_event(struct gwa_tally *t, const struct gwt_event *e)
 
 void gwa_tally_free(struct gwa_tally *t)
 {
-    for (unsigned i = 0; t->apis && i < GWA_APIS; i++)
+    for (size_t i = 0; i < t->apis_count; i++)
         free(t->apis[i].hist);
-    for (unsigned i = 0; t->streams && i < GWA_STREAMS; i++)
+    for (size_t i = 0; i < t->streams_count; i++)
         free(t->streams[i].transfers);
     for (unsigned i = 0; i < GWA_DEVICES; i++) {
         if (!t->devices[i])

@@ -13,8 +13,6 @@
 #include "steps.h"
 #include "timeline.h"
 
-#define GWA_APIS       65536u
-#define GWA_STREAMS    65536u
 #define GWA_DEVICES    256u /* the last stands for "not known on which" */
 #define GWA_NO_DEVICE  0xffu
 #define GWA_TALLY_ROOM (32u << 20)
@@ -81,8 +79,10 @@ struct gwa_tally {
     struct gwa_memory_use *memory;
     struct gwa_step_calls *step_calls;
     struct gwa_attribution *attribution; /* of its idle time */
-    struct gwa_api_tally *apis;
-    struct gwa_stream_tally *streams;
+    struct gwa_api_tally *apis; /* by id */
+    size_t apis_count;
+    struct gwa_stream_tally *streams; /* by id */
+    size_t streams_count;
     struct gwa_thread_tally *threads; /* by thread id */
     size_t threads_count;
     struct gwa_device_tally *devices[GWA_DEVICES];

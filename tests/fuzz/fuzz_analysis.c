@@ -95,6 +95,14 @@ static void analyse(struct gwt_trace *t, const struct gwa_options *options)
     gwa_free(p);
 }
 
+/* An analysis makes many allocations, large ones too, and frees them all: where each was made would
+ * take longer to note than it takes to make. ASAN_OPTIONS has the last word. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "malloc_context_size=1:quarantine_size_mb=64";
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t bytes[ROOM];
