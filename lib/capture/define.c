@@ -7,6 +7,9 @@
 
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define LEFT_MAPPED (256u << 10) /* of what was drained, in the window */
 
 static uint32_t lock_word;
 
@@ -92,6 +95,17 @@ void gw_define_copy(uint64_t first, void *out, size_t size)
         part = size;
     memcpy(out, w + at, part);
     memcpy((uint8_t *)out + part, w, size - part);
+}
+
+/* The window goes round through memory of the program's: what is in the dump leaves it again. In
+ * the file it stays, and what is stored there meanwhile. */
+void gw_define_drained(uint64_t first, size_t size)
+{
+    uint64_t from = first / LEFT_MAPPED, to = (first + size) / LEFT_MAPPED;
+    for (; from < to; from++)
+        madvise(window() + from * LEFT_MAPPED % GWT_DEFLOG_SIZE, LEFT_MAPPED, MADV_DONTNEED);
+    /* Partner: gw_define()'s acquire load. */
+    gw_store_release(&gw_header->deflog_tail, first + size);
 }
 
 static uint32_t last_string;

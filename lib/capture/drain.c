@@ -82,9 +82,8 @@ static void drain_definitions(void)
         int r = gwt_write_definitions(writer, first, definitions, size);
         if (r < 0)
             say_once(-r);
-        /* Partner: gw_define()'s acquire load. Advanced on failure too: a full disk must not
-         * stop the program's new names from being interned. */
-        gw_store_release(&gw_header->deflog_tail, first + size);
+        /* On failure too: a full disk must not stop the program's new names from being interned. */
+        gw_define_drained(first, size);
     }
 }
 

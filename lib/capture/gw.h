@@ -298,6 +298,7 @@ bool gw_define(enum gwt_def_type type, uint32_t id, const void *fixed, size_t fi
                const void *rest, size_t rest_size);
 size_t gw_define_pending(uint64_t *first); /* bytes not yet in the dump */
 void gw_define_copy(uint64_t first, void *out, size_t size);
+void gw_define_drained(uint64_t first, size_t size);
 void gw_define_reset(void);
 uint32_t gw_string(const char *text, size_t size); /* pre: locked. post: id, 0 if no room */
 uint32_t gw_string_reserve(void);                  /* pre: locked. an id whose text follows */

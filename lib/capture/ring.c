@@ -23,6 +23,7 @@
 #define DEFLOG_OFFSET (SLOTS_OFFSET + GWT_THREAD_SLOTS * sizeof(struct gwt_slot))
 #define RINGS_OFFSET  (DEFLOG_OFFSET + GWT_DEFLOG_SIZE)
 #define RINGS_MAX     (48u << 20) /* of all rings together */
+#define RECORDS_SPARE 8192        /* of a ring made while others wait for the drain */
 #define FAILURES_MAX  8           /* to get room for a ring; then no thread asks again */
 
 _Static_assert(DEFLOG_OFFSET % 4096 == 0 && RINGS_OFFSET % 4096 == 0, "mappings are page-aligned");
@@ -35,6 +36,7 @@ static struct gwt_file ring = {.fd = -1};
 static char ring_path_[PATH_MAX];
 static uint64_t file_size;
 static uint32_t slots_ever;
+static uint32_t spares;
 static uint32_t full; /* no slot is free, and none can be added */
 static uint32_t failures;
 static uint32_t last_thread;
@@ -198,7 +200,7 @@ void gw_ring_forget(void)
     gwt_file_close(&ring);
     ring_path_[0] = 0;
     file_size = 0;
-    slots_ever = last_thread = full = failures = 0;
+    slots_ever = spares = last_thread = full = failures = 0;
     memset(maps, 0, sizeof maps);
     memset(&before, 0, sizeof before);
     gw_header = &before;
@@ -243,11 +245,14 @@ void gw_ring_no_room(int error)
         gw_say("no ring for a thread: %s; its calls are counted, not recorded", strerror(error));
 }
 
-/* pre:  locked. post: NULL: there is no room. */
-static struct gwt_slot *add_slot(void)
+/* pre:  locked. post: NULL: there is no room.
+ * `spare`: more rings are wanted only until the drain has come to those of threads that ended. */
+static struct gwt_slot *add_slot(bool spare)
 {
-    uint32_t n = slots_ever;
-    uint64_t size = (uint64_t)records_for(n) * sizeof(struct gwt_record);
+    uint32_t n = slots_ever, records = records_for(spare ? n : n - spares);
+    if (spare && records > RECORDS_SPARE)
+        records = RECORDS_SPARE;
+    uint64_t size = (uint64_t)records * sizeof(struct gwt_record);
     if (n == GWT_THREAD_SLOTS || file_size - RINGS_OFFSET + size > RINGS_MAX) {
         gw_store_relaxed(&failures, FAILURES_MAX); /* as many as there may be: nothing to be said */
         return NULL;
@@ -267,8 +272,9 @@ static struct gwt_slot *add_slot(void)
     struct gwt_slot *s = gw_ring_slot(n);
     maps[n] = p;
     s->ring_offset = file_size;
-    s->ring_records = records_for(n);
+    s->ring_records = records;
     file_size += size;
+    spares += spare;
     gw_store_release(&slots_ever, n + 1); /* partner: gw_ring_slots_used() */
     return s;
 }
@@ -291,13 +297,19 @@ void gw_ring_thread_named(struct gwt_slot *s, const char *name)
     gw_unlock();
 }
 
-/* pre:  locked. */
-static struct gwt_slot *free_slot(void)
+/* pre:  locked. post: the free one with the largest ring, or NULL; *closed: others soon will be. */
+static struct gwt_slot *free_slot(bool *closed)
 {
-    for (unsigned i = 0; i < slots_ever; i++)
-        if (gw_load_acquire(&gw_ring_slot(i)->state) == GWT_SLOT_FREE) /* partner: slot_release */
-            return gw_ring_slot(i);
-    return NULL;
+    struct gwt_slot *best = NULL;
+    *closed = false;
+    for (unsigned i = 0; i < slots_ever; i++) {
+        struct gwt_slot *s = gw_ring_slot(i);
+        uint32_t state = gw_load_acquire(&s->state); /* partner: slot_release */
+        *closed |= state == GWT_SLOT_CLOSED;
+        if (state == GWT_SLOT_FREE && (!best || s->ring_records > best->ring_records))
+            best = s;
+    }
+    return best;
 }
 
 bool gw_ring_full(void)
@@ -310,12 +322,13 @@ int gw_ring_thread(struct gw_thread *t)
     char name[16] = "";
     prctl(PR_GET_NAME, name);
     gw_lock();
-    struct gwt_slot *s = free_slot();
+    bool closed;
+    struct gwt_slot *s = free_slot(&closed);
     if (!s)
-        s = add_slot();
+        s = add_slot(closed);
     if (!s && gw_load_relaxed(&failures) >= FAILURES_MAX) {
         gw_exchange(&full, 1); /* then a last look; partner: gw_ring_slot_release() */
-        if ((s = free_slot()))
+        if ((s = free_slot(&closed)))
             gw_store_relaxed(&full, 0);
     }
     if (!s) {

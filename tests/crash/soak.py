@@ -73,7 +73,7 @@ def main():
         at = words.index("launches")
         says = dict(zip(words[:at:2], map(int, words[1:at:2])))
         counted = sum(map(int, words[at + 1 :])) + says["summed"] + says["dropped"]
-    own, _, fds, maps, disk = zip(*(s[1:] for s in late))
+    _, resident, fds, maps, disk = zip(*(s[1:] for s in late))
     print("%d s, %d launches (%d a second), %s" % (SECONDS, made, made / SECONDS, says))
     tenths(seen)
     wrong = []
@@ -81,7 +81,7 @@ def main():
         wrong.append("exit %d, %s" % (child.returncode, err))
     if made < 0.95 * RATE * SECONDS:
         wrong.append("too few launches: %d a second" % (made / SECONDS))
-    for name, column, grows in (("own memory", own, 2048),
+    for name, column, grows in (("resident memory", resident, 2048),
                                 # the two segments of the tail, and one for a moment, while a name is read
                                 ("descriptors", fds, 3),
                                 # a thread that begins while those that ended are not drained yet has

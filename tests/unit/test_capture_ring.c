@@ -49,6 +49,66 @@ static void test_threads_without_a_slot_need_not_ask(void **state)
     assert_true(gw_ring_full());
 }
 
+/* While the drain is late for threads that ended, those that begin make do with little: the large
+ * rings are free again in a moment, and go to the threads after them. */
+static void test_rings_for_a_moment(void **state)
+{
+    (void)state;
+    assert_int_equal(gw_ring_thread(&threads[0]), 0);
+    assert_int_equal(threads[0].room, 65536);
+    gw_ring_thread_close(&threads[0]);
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(gw_ring_thread(&threads[i]), 0);
+        assert_int_equal(threads[i].room, RECORDS_SPARE);
+    }
+    gw_ring_slot_release(threads[1].slot);
+    gw_ring_slot_release(threads[0].slot);
+    assert_int_equal(gw_ring_thread(&threads[3]), 0);
+    assert_ptr_equal(threads[3].slot, threads[0].slot);
+    assert_int_equal(gw_ring_thread(&threads[4]), 0);
+    assert_ptr_equal(threads[4].slot, threads[1].slot);
+    for (int i = 5; i < 12; i++) { /* nobody ended: eight large ones in all, as ever */
+        assert_int_equal(gw_ring_thread(&threads[i]), 0);
+        assert_int_equal(threads[i].room, 65536);
+    }
+    assert_int_equal(gw_ring_thread(&threads[12]), 0);
+    assert_int_equal(threads[12].room, 16384);
+}
+
+/* KiB of files in this process's memory. */
+static long files_kib(void)
+{
+    char line[256];
+    long kib = 0, some;
+    FILE *f = fopen("/proc/self/status", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "RssFile: %ld", &some) == 1 || sscanf(line, "RssShmem: %ld", &some) == 1)
+            kib += some;
+    fclose(f);
+    return kib;
+}
+
+/* What was drained of the definitions leaves memory, and stays in the file for readers. */
+static void test_definitions_leave_memory(void **state)
+{
+    static uint8_t text[64 << 10], out[sizeof text];
+    long before = files_kib();
+    uint64_t first;
+    (void)state;
+    memset(text, 'a', sizeof text);
+    for (unsigned i = 0; i < 3 * GWT_DEFLOG_SIZE / sizeof text; i++) {
+        assert_true(gw_define(GWT_DEF_STRING, i + 1, NULL, 0, text, sizeof text));
+        size_t size = gw_define_pending(&first);
+        assert_int_equal(size, sizeof text + sizeof(struct gwt_def));
+        gw_define_copy(first + sizeof(struct gwt_def), out, sizeof text);
+        assert_memory_equal(out, text, sizeof text);
+        gw_define_drained(first, size);
+        assert_int_equal(gw_define_pending(&first), 0);
+    }
+    assert_true(files_kib() - before < 1024); /* of 4096 that the window has */
+}
+
 /* A file descriptor that takes nothing stands for a full disk. */
 static void test_room_that_is_not_to_be_had(void **state)
 {
@@ -125,6 +185,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_threads_without_a_slot_need_not_ask),
+        TEST(test_rings_for_a_moment),
+        TEST(test_definitions_leave_memory),
         TEST(test_room_that_is_not_to_be_had),
         TEST(test_descriptor_that_is_the_programs),
         TEST(test_room_that_was_not_to_be_had_once),
