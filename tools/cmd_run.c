@@ -255,7 +255,7 @@ static void tell_nothing(const struct run *r)
                   "inherited LD_PRELOAD");
 }
 
-static void summary(const struct run *r)
+static void summary(const struct run *r, size_t cut_off)
 {
     struct recorded sum = tell(r);
     char events[TEXT_NUMBER], bytes[TEXT_NUMBER];
@@ -265,6 +265,10 @@ static void summary(const struct run *r)
     }
     if (sum.processes > sum.told)
         say("and %zu more processes", sum.processes - sum.told);
+    if (cut_off)
+        say("%zu process%s killed or left by _exit: what came last is in the ring file beside the "
+            "recording",
+            cut_off, cut_off == 1 ? " was" : "es were");
     say("%s events, %s, in %s; read them with: gpuwait report%s%s", text_count(events, sum.events),
         text_bytes(bytes, sum.bytes), r->directory, strcmp(r->directory, LOAD_DEFAULT) ? " " : "",
         strcmp(r->directory, LOAD_DEFAULT) ? r->directory : "");
@@ -311,8 +315,9 @@ static int run(const struct command *self, int argc, char **argv)
     } else if (r.child.error) {
         code = not_started(&r);
     } else {
+        size_t cut_off = run_dir_gather(&r.dir);
         if (r.report)
-            summary(&r);
+            summary(&r, cut_off);
         code = WEXITSTATUS(r.child.status);
     }
 out:

@@ -37,10 +37,12 @@ static void head(const struct page *page, const struct gwa_process *p, const cha
     char *wall = isnan(p->window.wall_s) ? xstrdup("")
                                          : xprintf(", %s from first to last operation",
                                                    text_us(times, p->window.wall_s * 1e6));
-    char *line =
-        xprintf("process %u%s on %s%s: %s events%s", who->pid, rank,
-                who->host ? who->host : "unknown host", p->coverage->alive ? ", still running" : "",
-                text_count(n, p->quality.recorded), range ? " in all" : wall);
+    char *line = xprintf("process %u%s on %s%s: %s events%s", who->pid, rank,
+                         who->host ? who->host : "unknown host",
+                         p->coverage->alive   ? ", still running"
+                         : p->coverage->ended ? ""
+                                              : ", killed or left by _exit",
+                         text_count(n, p->quality.recorded), range ? " in all" : wall);
     page_text(page, "", line);
     free(line);
     if (range) {

@@ -129,20 +129,33 @@ static bool find_alive(int dir, const char *name, void *found)
 
 /* ---- moving an old recording away ------------------------------------------------------ */
 
-/* The ring file that a dump names, wherever it lies: only if it is what it claims to be. */
-static void remove_ring(const struct gwt_file_header *dump)
+typedef char ring_path[sizeof(((struct gwt_file_header *)0)->ring_path) + 1];
+
+/* The ring file that a dump names, wherever it lies: only if it is what it claims to be, and that
+ * of a process that is no more. post: a descriptor, or -1. */
+static int open_orphan(const struct gwt_file_header *dump, ring_path path)
 {
     struct gwt_ring_header ring;
-    char path[sizeof(dump->ring_path) + 1];
-    snprintf(path, sizeof(path), "%.*s", (int)sizeof(dump->ring_path), dump->ring_path);
+    snprintf(path, sizeof(ring_path), "%.*s", (int)sizeof(dump->ring_path), dump->ring_path);
     int fd = path[0] == '/' ? open_own(AT_FDCWD, path, GWT_RING_MAGIC, &ring, sizeof(ring)) : -1;
     if (fd < 0)
-        return;
-    close(fd);
+        return -1;
     if (ring.pid == dump->pid && ring.process_start == dump->process_start &&
         !memcmp(ring.boot_id, dump->boot_id, 16) &&
         !alive(ring.pid, ring.process_start, ring.boot_id))
-        unlink(path);
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void remove_ring(const struct gwt_file_header *dump)
+{
+    ring_path path;
+    int fd = open_orphan(dump, path);
+    if (fd < 0)
+        return;
+    close(fd);
+    unlink(path);
 }
 
 static bool remove_own(int dir, const char *name, void *arg)
@@ -212,6 +225,82 @@ static bool move_away(int dir, const char *path)
     return !m.failed;
 }
 
+/* ---- what the dead left elsewhere ------------------------------------------------------------ */
+
+/* Most of a ring file was never written. */
+static int copy_sparse(int from, int to)
+{
+    static char block[65536];
+    const off_t size = lseek(from, 0, SEEK_END);
+    ssize_t n = 0, put;
+    for (off_t at = 0; at < size && (n = pread(from, block, sizeof(block), at)) > 0; at += n) {
+        if (!block[0] && !memcmp(block, block + 1, (size_t)n - 1))
+            continue;
+        if ((put = pwrite(to, block, (size_t)n, at)) != n)
+            return put < 0 ? -errno : -ENOSPC;
+    }
+    return size < 0 || n < 0 || ftruncate(to, size) ? -errno : 0;
+}
+
+/* post: 0: the ring lies beside its dump, where readers look too, and nowhere else. */
+static int bring(int ring, const char *path, int dir, const char *name)
+{
+    char *part = xprintf("%s.part", name);
+    int fd = openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc = fd < 0 ? -errno : copy_sparse(ring, fd);
+    if (!rc && renameat(dir, part, dir, name))
+        rc = -errno;
+    if (!rc)
+        unlink(path);
+    else if (fd >= 0)
+        unlinkat(dir, part, 0);
+    if (fd >= 0)
+        close(fd);
+    free(part);
+    return rc;
+}
+
+struct gather {
+    const struct run_dir *dir;
+    size_t found; /* of this run */
+};
+
+static bool gather_one(int dir, const char *name, void *arg)
+{
+    struct gather *g = arg;
+    struct gwt_file_header h;
+    struct gwt_ring_header ring;
+    ring_path path;
+    if (!ends_with(name, ".gwt") || !is_dump(dir, name, &h))
+        return true;
+    char *beside = xprintf("%.*s.ring", (int)strlen(name) - 4, name);
+    bool found = is_ring(dir, beside, &ring);
+    if (found) {
+        found = !alive(ring.pid, ring.process_start, ring.boot_id);
+    } else {
+        int fd = open_orphan(&h, path), rc;
+        found = fd >= 0;
+        if (found && (rc = bring(fd, path, dir, beside)))
+            say("cannot move %s into %s: %s", path, g->dir->path, strerror(-rc));
+        if (found)
+            close(fd);
+    }
+    g->found += found && !run_dir_had(g->dir, name);
+    free(beside);
+    return true;
+}
+
+size_t run_dir_gather(const struct run_dir *d)
+{
+    struct gather g = {.dir = d};
+    int dir = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return 0;
+    each_name(dir, gather_one, &g);
+    close(dir);
+    return g.found;
+}
+
 /* ---- whose it is --------------------------------------------------------------------------- */
 
 static const char *set(const char *name)
@@ -270,6 +359,7 @@ static bool settle(struct run_dir *d, int dir, const char *key)
         stored[0] = 0;
     each_name(dir, find_alive, &live);
     d->joined = live || (key && !strcmp(stored, key));
+    run_dir_gather(d);
     if (!d->joined && !move_away(dir, d->path))
         return false;
     if (d->lock >= 0 &&
@@ -358,7 +448,7 @@ out:
 bool run_dir_had(const struct run_dir *d, const char *path)
 {
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    for (size_t i = 0; d->before[i]; i++)
+    for (size_t i = 0; d->before && d->before[i]; i++)
         if (!strcmp(d->before[i], base))
             return true;
     return false;

@@ -3,6 +3,7 @@
 #define RUN_DIR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct run_dir {
     char *path;    /* absolute */
@@ -16,6 +17,10 @@ struct run_dir {
  * goes away. Unless something in it is alive, or it belongs to the job of which we are a task:
  * then we join. post: false after a message. */
 bool run_dir_open(const char *dir, struct run_dir *out);
+
+/* Moves into it the ring files that processes left elsewhere which ended without closing their
+ * recordings, with what is in no dump. post: how many of this run's ended so. */
+size_t run_dir_gather(const struct run_dir *d);
 
 /* Lets go, and removes the directory if we made it and nothing was recorded. */
 void run_dir_close(struct run_dir *d);

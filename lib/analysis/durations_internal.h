@@ -183,7 +183,7 @@ struct gwa_durations {
     size_t functions_count;
     bool turning; /* some function has a period: else nobody asks for turns any more */
     struct kept *kept;
-    uint64_t kept_count; /* ever */
+    uint64_t kept_count;         /* ever */
     struct gwa_context *streams; /* by id */
     size_t streams_count;
     struct place *places;

@@ -79,7 +79,7 @@ struct gwa_tally {
     struct gwa_memory_use *memory;
     struct gwa_step_calls *step_calls;
     struct gwa_attribution *attribution; /* of its idle time */
-    struct gwa_api_tally *apis; /* by id */
+    struct gwa_api_tally *apis;          /* by id */
     size_t apis_count;
     struct gwa_stream_tally *streams; /* by id */
     size_t streams_count;

@@ -2,7 +2,8 @@
 """A job of four ranks, started as torchrun starts it: each in a session of its own, told its rank
 by the environment; when one fails the others get SIGTERM, and SIGKILL where that does not help.
 Each rank has its recording, readable however it ended, with each call that had returned; the
-report is of a job of four ranks.
+report is of a job of four ranks. `run` says how many did not close theirs, and leaves nothing of
+them outside of its directory.
 
     TORCHRUN=.../torchrun tests/crash/32-ranks.py     with PyTorch's own launcher instead
 """
@@ -19,14 +20,15 @@ B = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build"))
 RANKS = 4
 bad = 0
 
-# What each rank runs: rank FOLDER [RANK-THAT-FAILS]
+# What each rank runs: rank FOLDER [RANK-THAT-FAILS | _exit]
 RANK = r"""
 import ctypes, mmap, os, signal, struct, sys, time
 
 class Dim(ctypes.Structure):
     _fields_ = [(c, ctypes.c_uint) for c in "xyz"]
 
-rank, fails = int(os.environ["RANK"]), int(sys.argv[2]) if len(sys.argv) > 2 else -1
+rank, how = int(os.environ["RANK"]), sys.argv[2] if len(sys.argv) > 2 else ""
+fails = int(how) if how.isdigit() else -1
 if rank == 2:  # one that takes no hint
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 rt, one = ctypes.CDLL("libcudart.so.13"), Dim(1, 1, 1)
@@ -47,6 +49,8 @@ while n < 500 or fails >= 0:
     everyone = all(os.path.exists(os.path.join(sys.argv[1], "made.%d" % i)) for i in range(4))
     if rank == fails and everyone:
         sys.exit(3)
+if how == "_exit":
+    os._exit(0)
 """
 
 LAUNCHER = r"""
@@ -96,7 +100,7 @@ def launches(dump):
     return sum(map(int, words[at + 1 :])) + says["dropped"]
 
 
-def judge(what, folder, p):
+def judge(what, folder, p, cut_off):
     dumps = [folder + "/t/" + f for f in os.listdir(folder + "/t") if f.endswith(".gwt")]
     made = sorted(struct.unpack("<Q", open("%s/made.%d" % (folder, r), "rb").read())[0] for r in range(RANKS))
     found = sorted(map(launches, dumps))
@@ -110,6 +114,13 @@ def judge(what, folder, p):
     text = subprocess.run([B + "/gpuwait", "report", folder + "/t"], capture_output=True, text=True)
     check(what + ": a job of four", "job of 4 ranks on 1 host" in text.stdout, text.stdout + text.stderr)
     check(what + ": said by run", "read them with: gpuwait report" in p.stderr, p.stderr)
+    left = [line for line in p.stderr.splitlines() if "killed or left by _exit" in line]
+    begins = "gpuwait: %d processes were killed or left by _exit: " % cut_off
+    check(what + ": who did not close theirs", len(left) == (cut_off > 0) and all(line.startswith(begins) for line in left), p.stderr)
+    stems = [os.path.basename(dump)[:-4] for dump in dumps]
+    check(what + ": nothing left elsewhere", not any(s in f for s in stems for f in os.listdir("/dev/shm")), stems)
+    rings = [f for f in os.listdir(folder + "/t") if f.endswith(".ring")]
+    check(what + ": their rings beside them", len(rings) == cut_off, rings)
 
 
 def main():
@@ -118,12 +129,16 @@ def main():
         p = job(folder)
         check("all end well: exit code", p.returncode == 0, p)
         check("all end well: ends", not own or p.stdout == "ends 0 0 0 0\n", p.stdout)
-        judge("all end well", folder, p)
+        judge("all end well", folder, p, 0)
     with tempfile.TemporaryDirectory() as folder:
         p = job(folder, "1")
         check("one fails: exit code", p.returncode == 1, p)
         check("one fails: ends", not own or p.stdout == "ends -15 3 -9 -15\n", p.stdout)
-        judge("one fails", folder, p)
+        judge("one fails", folder, p, 3)
+    with tempfile.TemporaryDirectory() as folder:
+        p = job(folder, "_exit")
+        check("all leave by _exit: exit code", p.returncode == 0, p)
+        judge("all leave by _exit", folder, p, RANKS)
     return bad > 0
 
 

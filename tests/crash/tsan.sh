@@ -49,5 +49,5 @@ for dump in tests/fixtures/scenarios/r01-c.gwt tests/fixtures/llama_lora.gwt; do
     clean "report $(basename $dump)" "$TSAN/gpuwait" report --json $dump
     clean "diff $(basename $dump)" "$TSAN/gpuwait" diff $dump $dump
 done
-clean "report of a job" "$TSAN/gpuwait" report --json tests/fixtures/ranks/late
+clean "report of a job" "$TSAN/gpuwait" report --json tests/fixtures/ranks/late/dump
 finish

@@ -78,10 +78,15 @@ for name, target in (("a", "its"), ("b", "others"), ("c", "notmagic")):
     d.write("rings.old/%s.gwt" % name)
 ring("rings/x.ring", 4000003, 7)
 training(4000003).write("rings/x.gwt")
+ring("elsewhere/y.ring", 4000004, 8)
+ring("elsewhere/z.ring", 4000004, 9)
+for name, target in (("y", "y"), ("z", "z")):
+    d = training(4000004, ring=os.path.abspath("elsewhere/%s.ring" % target), process_start=8)
+    d.write("rings/%s.gwt" % name)
 END
 "$gpuwait" run --no-report -o rings -- true
-is "its own goes, others stay" "notmagic.ring others.ring" "$(files elsewhere)"
-is "a ring beside its dump moves along" "x.gwt x.ring" "$(files rings.old)"
+is "its own goes, others stay" "notmagic.ring others.ring z.ring" "$(files elsewhere)"
+is "a ring moves along with its dump" "x.gwt x.ring y.gwt y.ring z.gwt" "$(files rings.old)"
 
 # somebody is alive in it
 sleep 100 &
