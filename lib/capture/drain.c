@@ -126,6 +126,18 @@ static void look_after_ring(void)
            gw_dump_path);
 }
 
+/* What keeps threads from their rings often keeps the dump from being written too: then that is
+ * said, since it is worse. */
+static void look_after_threads(void)
+{
+    struct gwt_writer_stats stats;
+    gwt_writer_stats(writer, &stats);
+    if (stats.error) /* closed, it is stopped without one */
+        say_once(stats.error);
+    if (!told_full)
+        gw_ring_tell_no_room();
+}
+
 static void publish_clock(void)
 {
     struct gwt_triple t;
@@ -216,10 +228,11 @@ static void *run(void *arg)
             publish_clock();
             publish_counters();
             look_after_ring();
+            if (stopping)
+                break;
+            look_after_threads();
             published = now;
         }
-        if (stopping)
-            break;
         const struct timespec nap = {.tv_nsec = WAKE_NS};
         uint32_t kicks = gw_load_relaxed(&kick_word);
         if (!gw_test_nap(WAKE_NS))
@@ -230,6 +243,7 @@ static void *run(void *arg)
         say_once(-r);
     else
         gw_ring_unlink();
+    look_after_threads();
     gw_store_release(&done_word, 1); /* partner: gw_drain_stop() */
     futex(&done_word, FUTEX_WAKE, 1, NULL);
     return NULL;

@@ -255,8 +255,9 @@ void gw_ring_unlink(void);
 bool gw_ring_is_gone(void);
 void gw_ring_forget(void); /* in a forked child */
 int gw_ring_thread(struct gw_thread *t);
-void gw_ring_no_room(int error); /* said once; threads may ask again a few times */
-bool gw_ring_full(void);         /* it would find no slot: not worth asking at every call */
+void gw_ring_no_room(int error); /* to be told once; threads may ask again a few times */
+void gw_ring_tell_no_room(void);
+bool gw_ring_full(void); /* it would find no slot: not worth asking at every call */
 void gw_ring_thread_close(struct gw_thread *t);
 void gw_ring_thread_named(struct gwt_slot *slot, const char *name);
 struct gwt_slot *gw_ring_slot(unsigned index);

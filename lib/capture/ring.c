@@ -39,6 +39,7 @@ static uint32_t slots_ever;
 static uint32_t spares;
 static uint32_t full; /* no slot is free, and none can be added */
 static uint32_t failures;
+static uint32_t refused; /* the errno of the first, until told */
 static uint32_t last_thread;
 static void *maps[GWT_THREAD_SLOTS];
 static struct {
@@ -200,7 +201,7 @@ void gw_ring_forget(void)
     gwt_file_close(&ring);
     ring_path_[0] = 0;
     file_size = 0;
-    slots_ever = spares = last_thread = full = failures = 0;
+    slots_ever = spares = last_thread = full = failures = refused = 0;
     memset(maps, 0, sizeof maps);
     memset(&before, 0, sizeof before);
     gw_header = &before;
@@ -242,7 +243,15 @@ static uint32_t records_for(uint32_t n)
 void gw_ring_no_room(int error)
 {
     if (gw_add_relaxed(&failures, 1) == 0)
-        gw_say("no ring for a thread: %s; its calls are counted, not recorded", strerror(error));
+        gw_store_relaxed(&refused, (uint32_t)error);
+}
+
+void gw_ring_tell_no_room(void)
+{
+    uint32_t error = gw_exchange(&refused, 0);
+    if (error)
+        gw_say("no ring for a thread: %s; its calls are counted, not recorded",
+               strerror((int)error));
 }
 
 /* pre:  locked. post: NULL: there is no room.

@@ -160,6 +160,7 @@ def same_id():
         said(first)
         first.kill()
         first.wait()
+        time.sleep(2 / os.sysconf("SC_CLK_TCK"))  # what the kernel tells when a process began is in these
         second = as_process(500, folder, "stays")
         check("one id twice: it was given again", second and second.pid == 500)
         said(second)
