@@ -87,6 +87,10 @@ print("autotune: %d samples, %d event records, %d samples between two of them, %
 sys.exit(bool(between) or not samples or own < 200)
 EOF2
 
+for i in 1 2 3 4 5; do timeout 90 python3 chosen.py >"$OUT/chosen.$i" 2>/dev/null; done
+GPUWAIT_GPU_TIMING=2 recorded chosen python3 chosen.py
+python3 chosen.py "$OUT/chosen.out" "$OUT"/chosen.[1-5] || failures=$((failures + 1))
+
 # what it costs
 for kind in launch gpu; do
     for what in timing recording; do
