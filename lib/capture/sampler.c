@@ -18,7 +18,8 @@ uint64_t gw_awaited;
 #define LEAD_NS        40000u   /* a stream this far behind needs no spacer */
 #define APART_NS       150000u  /* between two samples, so that one does not meet the other's ... */
 #define APART_MORE_NS  300000u  /* ... and up to so much more, or the same ones of a step are met */
-#define TOKENS_NS      20000000 /* of device time, that may be saved up; the start has them */
+#define TOKENS_NS      20000000 /* of device time, that may be saved up; the start has them lent */
+#define REPAID         5        /* one part in so many of what comes in, until that is paid back */
 #define SPACED_ANYWAY  12       /* in a busy stream, of so many samples one has a spacer */
 #define SLOW_LINK      8        /* bytes per ns */
 #define OVERTAKEN_NS   20000    /* after the predicted start */
@@ -177,8 +178,10 @@ struct gw_seen *gw_seen_of_function(const void *func)
 static uint32_t sampling;    /* one sample is submitted at a time */
 static uint32_t in_flight;   /* raised before the gate is read; partner: gw_sample_wait() */
 static uint64_t next_sample; /* no sooner */
-static int64_t tokens_ns = TOKENS_NS; /* device time to spend */
+static int64_t tokens_ns = TOKENS_NS; /* time to spend */
+static int64_t lent_ns = TOKENS_NS;
 static uint64_t tokens_at;
+static uint64_t owed_ns;         /* spent on another thread, not yet taken off */
 static uint32_t lacking;         /* samples that found no pair of events free */
 static uint32_t price_ns = 1000; /* spread at which every candidate is worth its cost */
 static float submit_ns = 12000;  /* how long submitting a pair takes the host, high percentile */
@@ -262,18 +265,26 @@ void gw_sampler_ranks(int ranks)
         gw_sampler_budget();
 }
 
-/* A bucket that fills with the wall clock at the budget's rate. */
+/* A bucket that fills with the wall clock at the budget's rate: for the device's time and for the
+ * host's, of which a sample takes the more. */
 static bool afford(uint64_t now, int64_t cost)
 {
-    int64_t tokens = tokens_ns + (int64_t)((double)(now - tokens_at) * 1e-9 * (double)gw_spending);
-    if (!tokens_at)
-        tokens = tokens_ns;
+    int64_t earned =
+        tokens_at ? (int64_t)((double)(now - tokens_at) * 1e-9 * (double)gw_spending) : 0;
+    int64_t back = earned / REPAID < lent_ns ? earned / REPAID : lent_ns;
+    int64_t tokens = tokens_ns + earned - back - (int64_t)gw_exchange(&owed_ns, 0);
+    lent_ns -= back;
     tokens_at = now;
     if (tokens > TOKENS_NS)
         tokens = TOKENS_NS;
     bool enough = tokens >= cost;
     gw_store_relaxed(&tokens_ns, enough ? tokens - cost : tokens); /* partner: gw_sampler_price() */
     return enough;
+}
+
+void gw_sampler_spent(uint64_t ns)
+{
+    gw_add_relaxed(&owed_ns, ns);
 }
 
 void gw_sampler_price(void)
@@ -565,9 +576,12 @@ void gw_sample_end(int index, int status)
     }
     gw_odd_set(GW_ODD_SAMPLING, false);
     gw_store_relaxed(&gw_busy_stream, NULL);
+    const uint64_t device = p->spacer_ns + PAIR_COST_NS, host = gw_now_ns() - begun;
+    if (host > device)
+        gw_sampler_spent(host - device);
     gw_count(GWT_C_SAMPLES, 1);
-    gw_count(GWT_C_SAMPLER_GPU_NS, p->spacer_ns + PAIR_COST_NS);
-    gw_count(GWT_C_SAMPLER_HOST_NS, gw_now_ns() - begun);
+    gw_count(GWT_C_SAMPLER_GPU_NS, device);
+    gw_count(GWT_C_SAMPLER_HOST_NS, host);
     /* Publishes the pair; partner: the timer's acquire load. */
     gw_store_release(&p->state, p->reason == GWT_VOID_NONE ? GW_PAIR_SUBMITTED : GW_PAIR_VOID);
     gw_sub_seq(&in_flight, 1); /* partner: gw_sample_wait() */
@@ -620,7 +634,8 @@ void gw_sampler_reset(void)
     gw_busy_stream = NULL;
     gw_odd_set(GW_ODD_SAMPLING, false);
     tokens_at = next_sample = 0;
-    tokens_ns = TOKENS_NS;
+    tokens_ns = lent_ns = TOKENS_NS;
+    owed_ns = 0;
     price_ns = 1000;
     offered = 0;
 }

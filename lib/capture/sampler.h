@@ -137,6 +137,9 @@ extern const void *gw_busy_stream;
 void gw_sample_foreign(const void *stream);
 void gw_sampler_clock(uint64_t ticks, uint64_t ns);
 extern uint32_t gw_sample_every;
+/* The budget pays for this too, from any thread: time of the device, or of the program's threads.
+ */
+void gw_sampler_spent(uint64_t ns);
 /* Every now and then, from one thread: follows what is left of the budget. */
 void gw_sampler_price(void);
 extern uint32_t gw_graphs_ran; /* the program launches graphs */

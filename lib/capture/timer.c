@@ -270,13 +270,19 @@ static float publish(unsigned what, float *v, unsigned n)
     return sum / (float)(to - from);
 }
 
+static void spent(uint64_t device_ns)
+{
+    gw_count(GWT_C_SAMPLER_GPU_NS, device_ns);
+    gw_sampler_spent(device_ns);
+}
+
 static bool calibrate(void)
 {
     float v[CALIBRATIONS];
     unsigned n = 0, tries = 0;
     for (silent = false; tries < CALIBRATIONS && !silent; tries++)
         n += measure(&v[n]);
-    gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)tries * (SPACER_NS + SELFTIME_NS + 7000));
+    spent((uint64_t)tries * (SPACER_NS + SELFTIME_NS + 7000));
     if (n)
         pair_adds_ns = publish(GWT_SAMPLE_KERNEL, v, n);
     return n > 0;
@@ -289,7 +295,7 @@ static void calibrate_gaps(void)
         unsigned n = 0, tries = 0;
         for (silent = false; tries < CALIBRATIONS && !silent; tries++)
             n += measure_gap(graph, &v[n]);
-        gw_count(GWT_C_SAMPLER_GPU_NS, (uint64_t)tries * (SPACER_NS + NODES * SELFTIME_NS));
+        spent((uint64_t)tries * (SPACER_NS + NODES * SELFTIME_NS));
         if (n && graph)
             publish(GWT_CONSTANT_NODES, v, n);
         else if (n)

@@ -191,6 +191,31 @@ static void kernels_in_a_stream(void **state)
     assert_int_equal(gw_ahead.streams[STREAM].until, t + 11000 + BEGINS_NS + 90000);
 }
 
+/* What was lent at the start is paid back by one part in five of what comes in; what was spent by
+ * other threads, and the host's time beyond the device's, is taken off. */
+static void budget(void **state)
+{
+    const uint64_t second = 1000000000;
+    uint64_t now = 7 * second;
+    (void)state;
+    gw_sampler_budget(); /* 100 % of a second */
+    gw_spending = 5000000;
+    assert_true(afford(now, TOKENS_NS));
+    assert_false(afford(now, 1));
+    now += second;
+    assert_false(afford(now, 4000001));
+    assert_true(afford(now, 4000000));
+    gw_sampler_spent(3000000);
+    now += second;
+    assert_false(afford(now, 1000001));
+    assert_true(afford(now, 1000000));
+    now += 100 * second; /* all is paid back; no more is saved up than at the start */
+    assert_true(afford(now, TOKENS_NS));
+    now += second;
+    assert_false(afford(now, 5000001));
+    assert_true(afford(now, 5000000));
+}
+
 /* A driver that cannot say proves nothing. */
 static void error_is_nothing(void **state)
 {
@@ -209,6 +234,7 @@ int main(void)
         cmocka_unit_test_setup(waiting_is_busy, fresh),
         cmocka_unit_test_setup(error_is_nothing, fresh),
         cmocka_unit_test_setup(kernels_in_a_stream, fresh),
+        cmocka_unit_test_setup(budget, fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
