@@ -73,6 +73,9 @@ row(alone, False, truth(["input-cpu"], guilty=["r99.py:12"]), report([("input-cp
 run.judge(alone)
 got = alone[0].row
 wants("counts and line", (True, True, False, False), (got["ok"], got["steps_ok"], got["kernels_ok"], got["line_ok"]))
+wants("steps of one kind", {7}, run.typical([7, 7, 8]))
+wants("two kinds that take turns", {5, 7}, run.typical([5, 7, 5, 7, 5]))
+wants("one step", {5}, run.typical([5]))
 wants("busy, and the referee's GPU time of a step", (60.0, 5.0), (got["busy"], got["gpu_ms"]))
 print("%s: %d wrong" % ("FAIL" if failed else "PASS", failed))
 sys.exit(failed > 0)

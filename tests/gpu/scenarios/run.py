@@ -210,6 +210,12 @@ def lost_ms(row, name):
     return None if share is None else share * row["step_ms"] / 100
 
 
+def typical(counts):
+    """What may be the median of steps like these: of two kinds that take turns either is."""
+    pairs = counts[: len(counts) // 2 * 2] or counts
+    return {statistics.median_low(pairs), statistics.median_high(pairs)}
+
+
 def judge(made):
     """ok of each row; a twin is compared with its positive."""
     rows = {c.label: c.row for c in made}
@@ -241,8 +247,8 @@ def judge(made):
         if row["growth_true"]:
             row["growth_ok"] = row["growth"] is not None and abs(row["growth"] / row["growth_true"] - 1) <= 0.1
         row["steps_ok"] = row["steps"] is not None and abs(row["steps"] - row["steps_true"]) <= 1
-        true = row["kernels_true"]
-        row["kernels_ok"] = None if true is None else row["kernels"] is not None and round(row["kernels"]) == round(true)
+        true = row["kernels_list"]
+        row["kernels_ok"] = None if not true else row["kernels"] is not None and round(row["kernels"]) in typical(true)
 
 
 COLUMNS = (
