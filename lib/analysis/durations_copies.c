@@ -383,6 +383,7 @@ static struct gwa_duration nodes_of(const struct gwa_durations *d, uint32_t id, 
         sum.error += count * one.error;
         sum.spread += sqrt(count) * one.spread;
         sum.own &= one.own;
+        sum.guessed |= one.guessed;
     }
     return sum;
 }
@@ -444,10 +445,54 @@ double gwa_durations_graph_gap(const struct gwa_durations *d, uint32_t graph, do
     return (prior * gap + own * d->graphs[graph].gap) / (prior + own);
 }
 
+/* A pair may hold a wait: the graph runs once at a time, and other streams' work may be in its way.
+ * It lasts hardly longer than half of its samples, and not so many times as long as its nodes one
+ * after another. */
+#define NODES_AT_MOST 1.5
+#define WAITED_SHARE  1.3
+#define WAITED_NS     20000.0
+
+static double waited_from(const struct gwa_durations *d, uint32_t id, const double *pairs,
+                          unsigned n)
+{
+    uint64_t nodes;
+    double usual = pairs[(n - 1) / 2], gap, unused;
+    struct gwa_duration inside = nodes_of(d, id, &nodes);
+    gwa_durations_gap(d, true, &gap, &unused);
+    if (nodes && !inside.guessed)
+        usual =
+            fmin(usual, NODES_AT_MOST * (inside.ns + 2 * inside.error + (double)(nodes - 1) * gap +
+                                         d->constant[GWT_SAMPLE_GRAPH]));
+    return WAITED_SHARE * usual + WAITED_NS;
+}
+
+/* post: without the samples that waited; all of them, where none did. */
+static struct stat unhindered(const struct gwa_durations *d, uint32_t id, struct graph *g)
+{
+    double pairs[DRAWS];
+    unsigned n = g->pairs.n < DRAWS ? (unsigned)g->pairs.n : DRAWS, left = 0;
+    struct stat out = {0};
+    for (unsigned i = 0; i < n; i++)
+        pairs[i] = g->draws->of[i].pair;
+    qsort(pairs, n, sizeof(*pairs), gwa_by_value);
+    double limit = waited_from(d, id, pairs, n);
+    for (unsigned i = 0; i < n; i++)
+        if (pairs[i] <= limit)
+            stat_add(&out, pairs[i]);
+    if (out.n == n)
+        return g->pairs;
+    for (unsigned i = 0; i < n; i++)
+        if (g->draws->of[i].pair <= limit)
+            g->draws->of[left++].pair = g->draws->of[i].pair;
+    return out;
+}
+
 void gwa_durations_fit_graphs(struct gwa_durations *d)
 {
     for (size_t i = 0; i < d->graphs_count; i++) {
         struct graph *g = &d->graphs[i];
+        if (g->pairs.n)
+            g->pairs = unhindered(d, (uint32_t)i, g);
         if (!g->pairs.n) {
             if (g->launches)
                 g->estimate = by_nodes(d, (uint32_t)i);

@@ -761,6 +761,32 @@ static void a_graph_runs_once_at_a_time(void **state)
     end(&r);
 }
 
+/* It waited for itself in another stream, say: those samples count for nothing. */
+static void samples_of_a_graph_that_waited_count_for_nothing(void **state)
+{
+    static const struct gwt_graph_item items[] = {
+        {.kind = GWT_LAUNCH, .count = 5, .signature = K_ADD}};
+    static const double samples[] = {54, 54, 100, 54, 160};
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    graph(t, 7, items, 1);
+    graph(t, 8, items, 1);
+    for (size_t i = 0; i < 5; i++) /* limit: 1.3 x (54 + 2.25, what the pair adds) + 20 */
+        sample_at(t, -1000 - (int)i, GWT_SAMPLE_GRAPH, S_A, 7, 0, samples[i]);
+    lasts(t, GWT_SAMPLE_GRAPH, 8, 6000); /* the only one, and its five kernels last 54 */
+    launch_graph(t, 0, 7);
+    launch_graph(t, 1000, 8);
+    struct run r = run(t);
+    assert_near(us(gwa_durations_graph(r.durations, 7).ns), 54, 0.01);
+    assert_true(gwa_durations_graph(r.durations, 7).own);
+    double gap, unused;
+    gwa_durations_gap(r.durations, true, &gap, &unused);
+    assert_near(us(gwa_durations_graph(r.durations, 8).ns), 50 + 4 * us(gap), 0.01);
+    assert_false(gwa_durations_graph(r.durations, 8).own);
+    end(&r);
+}
+
 /* ---- durations ---------------------------------------------------------------------- */
 
 /* One or nought, in no order that returns. */
@@ -1111,6 +1137,7 @@ int main(void)
         cmocka_unit_test(what_gaps_are_a_little_longer_is_the_kernels),
         cmocka_unit_test(kernels_last_as_much_longer_as_the_model_says),
         cmocka_unit_test(a_graph_runs_once_at_a_time),
+        cmocka_unit_test(samples_of_a_graph_that_waited_count_for_nothing),
         cmocka_unit_test(a_place_in_the_sequence_has_its_own_duration),
         cmocka_unit_test(places_that_are_alike_are_not_told_apart),
         cmocka_unit_test(launches_that_take_turns_are_told_apart),
