@@ -25,6 +25,9 @@
 #define RINGS_MAX     (48u << 20) /* of all rings together */
 #define RECORDS_SPARE 8192        /* of a ring made while others wait for the drain */
 #define FAILURES_MAX  8           /* to get room for a ring; then no thread asks again */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 
 _Static_assert(DEFLOG_OFFSET % 4096 == 0 && RINGS_OFFSET % 4096 == 0, "mappings are page-aligned");
 
@@ -321,6 +324,16 @@ static struct gwt_slot *free_slot(bool *closed)
     return best;
 }
 
+static bool is_spare(const struct gwt_slot *s)
+{
+    return s->ring_records == RECORDS_SPARE;
+}
+
+static size_t ring_size(const struct gwt_slot *s)
+{
+    return s->ring_records * sizeof(struct gwt_record);
+}
+
 bool gw_ring_full(void)
 {
     return gw_load_relaxed(&full);
@@ -335,6 +348,8 @@ int gw_ring_thread(struct gw_thread *t)
     struct gwt_slot *s = free_slot(&closed);
     if (!s)
         s = add_slot(closed);
+    else if (is_spare(s))
+        madvise(gw_ring_records(s), ring_size(s), MADV_POPULATE_WRITE); /* as add_slot() does */
     if (!s && gw_load_relaxed(&failures) >= FAILURES_MAX) {
         gw_exchange(&full, 1); /* then a last look; partner: gw_ring_slot_release() */
         if ((s = free_slot(&closed)))
@@ -372,6 +387,8 @@ void gw_ring_thread_close(struct gw_thread *t)
 
 void gw_ring_slot_release(struct gwt_slot *slot)
 {
+    if (is_spare(slot)) /* out of memory until it is needed again; in the file it stays */
+        madvise(gw_ring_records(slot), ring_size(slot), MADV_DONTNEED);
     gw_store_release(&slot->state, GWT_SLOT_FREE); /* partner: the load in gw_ring_thread() */
     gw_exchange(&full, 0);                         /* partner: the exchange in gw_ring_thread() */
 }

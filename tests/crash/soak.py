@@ -72,7 +72,7 @@ def main():
         words = subprocess.run([B + "/crash/count", os.path.join(trace, dump[0])], capture_output=True, text=True, check=True).stdout.split()
         at = words.index("launches")
         says = dict(zip(words[:at:2], map(int, words[1:at:2])))
-        counted = sum(map(int, words[at + 1 :])) + says["summed"] + says["dropped"]
+        counted = sum(map(int, words[at + 1 :])) + says["summed"]
     _, resident, fds, maps, disk = zip(*(s[1:] for s in late))
     print("%d s, %d launches (%d a second), %s" % (SECONDS, made, made / SECONDS, says))
     tenths(seen)
@@ -91,7 +91,8 @@ def main():
             wrong.append("%s: %d to %d" % (name, min(column), max(column)))
     if max(disk) > MAX:
         wrong.append("disk: %d of %d" % (max(disk), MAX))
-    if len(dump) != 1 or counted != made or says["missing"] or says["bad"] or says["repeated"]:
+    # of other calls some may have been dropped too
+    if len(dump) != 1 or not counted <= made <= counted + says["dropped"] or says["missing"] or says["bad"] or says["repeated"]:
         wrong.append("%d launches made, %d recorded, summed or counted as dropped" % (made, counted))
     for what in wrong:
         print("not ok - " + what)
