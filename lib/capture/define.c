@@ -51,6 +51,8 @@ static void copy_in(uint64_t position, const void *from, size_t size)
 {
     uint8_t *w = window();
     size_t at = position & (GWT_DEFLOG_SIZE - 1), first = GWT_DEFLOG_SIZE - at;
+    if (!size) /* nor is there anything to copy from */
+        return;
     if (first > size)
         first = size;
     memcpy(w + at, from, first);
