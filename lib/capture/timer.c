@@ -517,16 +517,16 @@ void gw_timer_start(void)
     static bool registered;
     if (!registered)
         registered = atexit(gw_timer_stop) == 0;
-    stop_word = 0;
+    gw_store_relaxed(&stop_word, 0);
     own_graph = NULL;
     graph_tried = false;
-    running = 1;
+    gw_store_relaxed(&running, 1);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (pthread_create(&thread, &attr, run, NULL) != 0)
-        running = 0;
+        gw_store_relaxed(&running, 0);
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -543,7 +543,7 @@ void gw_timer_stop(void)
 /* The thread is the parent's: nothing is to be waited for at exit. */
 void gw_timer_forget(void)
 {
-    running = 0;
+    gw_store_relaxed(&running, 0);
 }
 
 void gw_timer_context_gone(const void *ctx)
