@@ -18,7 +18,7 @@ uint64_t gw_awaited;
 #define LEAD_NS        40000u   /* a stream this far behind needs no spacer */
 #define APART_NS       150000u  /* between two samples, so that one does not meet the other's ... */
 #define APART_MORE_NS  300000u  /* ... and up to so much more, or the same ones of a step are met */
-#define TOKENS_NS      20000000 /* of device time, that may be saved up; the start has them lent */
+#define TOKENS_NS      20000000 /* of time, that may be saved up; the start has them lent */
 #define REPAID         5        /* one part in so many of what comes in, until that is paid back */
 #define SPACED_ANYWAY  12       /* in a busy stream, of so many samples one has a spacer */
 #define SLOW_LINK      8        /* bytes per ns */

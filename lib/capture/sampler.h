@@ -119,6 +119,7 @@ static inline __attribute__((always_inline)) void gw_kernel_given(uint16_t strea
     uint32_t lasts = signature < GW_KERNELS ? gw_load_relaxed(&gw_ahead.kernels[signature]) : 0;
     gw_ahead_by(stream, t1, lasts ? lasts : gw_load_relaxed(&gw_ahead.unknown));
 }
+
 /* The same of other operations. */
 void gw_stream_given(uint16_t stream, const struct gw_frame *f, uint32_t arg, uint64_t t1);
 void gw_stream_awaited(uint16_t stream, unsigned scope, uint64_t t1);
@@ -137,8 +138,7 @@ extern const void *gw_busy_stream;
 void gw_sample_foreign(const void *stream);
 void gw_sampler_clock(uint64_t ticks, uint64_t ns);
 extern uint32_t gw_sample_every;
-/* The budget pays for this too, from any thread: time of the device, or of the program's threads.
- */
+/* The budget pays for this too, from any thread: time of the device, or of the program's own. */
 void gw_sampler_spent(uint64_t ns);
 /* Every now and then, from one thread: follows what is left of the budget. */
 void gw_sampler_price(void);

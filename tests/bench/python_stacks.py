@@ -7,8 +7,9 @@ Steps of Python for about 10 ms and one launch, on a CUDA that does nothing: the
 stack takes the GIL from it, which it gives up after 5 ms (of shorter steps the stack would mostly be
 another's by then, and is not kept). Of each stack the step that it was asked for in, and the next, are
 compared with those before and after, where there was none: pairs some ms apart, in one process, so
-that a machine that others use too widens the interval rather than move it. Stacks come somewhat more often than the 10 a second that are the
-most, at random. By the wall clock, and in CPU time of the thread.
+that a machine that others use too widens the interval rather than move it. Stacks come somewhat more
+often than the 10 a second that are the most, at random. By the wall clock, and in CPU time of the
+thread.
 """
 import bisect
 import json

@@ -2,20 +2,11 @@
 own, between which nothing of the sampler's may lie. Prints what was chosen.
 """
 
-import time
-
 import torch
 
-from common import DEVICE, setup, show, sync
+from common import DEVICE, autotuning, show, sync
 
-setup()
-torch.use_deterministic_algorithms(False)
-torch.backends.cudnn.benchmark = True
-warm = torch.randn(1 << 16, device=DEVICE)
-begun = time.time()
-while time.time() - begun < 3:  # the sampler is at work by then
-    warm.mul_(1.0)
-sync()
+warm = autotuning()
 convs = [torch.nn.Conv2d(c, 2 * c, 3, padding=1).to(DEVICE) for c in (16, 32, 64)]
 for size in (24, 32, 48):
     for conv in convs:

@@ -38,24 +38,15 @@ def kernels(profile):
 
 
 def main():
-    import time
-
     import torch
     import torch._inductor.config
     from torch.profiler import ProfilerActivity, profile
 
-    from common import DEVICE, setup, sync
+    from common import DEVICE, autotuning, sync
 
     # a choice that was made before is not made again from a file
     torch._inductor.config.force_disable_caches = True
-    setup()
-    torch.use_deterministic_algorithms(False)
-    torch.backends.cudnn.benchmark = True
-    warm = torch.randn(1 << 16, device=DEVICE)
-    begun = time.time()
-    while time.time() - begun < 3:  # the sampler is at work by then
-        warm.mul_(1.0)
-    sync()
+    autotuning()
 
     def convolution(channels, size):
         conv = torch.nn.Conv2d(channels, 2 * channels, 3, padding=1).to(DEVICE)

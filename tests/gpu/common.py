@@ -46,6 +46,25 @@ def setup(seed=0):
     torch.backends.cuda.enable_cudnn_sdp(False)
 
 
+def until_sampled(step):
+    """Steps for so long that the sampler is at work by then."""
+    begun = time.time()
+    while time.time() - begun < 3:
+        step()
+
+
+def autotuning():
+    """What an autotuner is to be watched at: a tensor that was at work until samples are taken, and
+    choices of cuDNN's by trying."""
+    setup()
+    torch.use_deterministic_algorithms(False)
+    torch.backends.cudnn.benchmark = True
+    warm = torch.randn(1 << 16, device=DEVICE)
+    until_sampled(lambda: warm.mul_(1.0))
+    sync()
+    return warm
+
+
 def sync():
     if not CPU_ONLY:
         torch.cuda.synchronize()

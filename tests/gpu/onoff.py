@@ -14,7 +14,7 @@ import time
 
 import torch
 
-from common import DEVICE, setup, sync
+from common import DEVICE, setup, sync, until_sampled
 
 BLOCK = 20
 
@@ -59,9 +59,7 @@ def main():
     setup()
     torch.use_deterministic_algorithms(False)
     step = {"launch": launch_bound, "gpu": gpu_bound}[kind]()
-    begun = time.time()
-    while time.time() - begun < 3:  # the sampler is at work by then
-        step()
+    until_sampled(step)
     on, off = [], []
     for pair in range(blocks // 2):
         for state in (0, 1) if pair % 2 else (1, 0):

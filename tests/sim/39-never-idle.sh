@@ -8,25 +8,12 @@ command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
 
 cat >"$work/program.py" <<'PY'
 import ctypes
+from driver import check, cuda, kernel, launch
 
-cuda = ctypes.CDLL("libcuda.so.1")
-cuda.sim_now_ns.restype = ctypes.c_uint64
-context, module, function = (ctypes.c_void_p() for _ in range(3))
 to, source = ctypes.c_uint64(), ctypes.c_uint64()
-
-
-def check(status):
-    assert status == 0, status
-
-
-check(cuda.cuInit(0))
-check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
-check(cuda.cuCtxSetCurrent(context))
-check(cuda.cuModuleLoadData(ctypes.byref(module), b"SIMIMAGE\nkernel short us=2\n"))
-check(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"short"))
 for p in to, source:
     check(cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(1 << 17)))
-check(cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None))
+launch(kernel(b"short", 2))
 until = cuda.sim_now_ns() + 1200000000
 while cuda.sim_now_ns() < until:
     for bits in range(10, 18):
@@ -34,8 +21,8 @@ while cuda.sim_now_ns() < until:
             check(cuda.cuMemcpyDtoDAsync_v2(to, source, ctypes.c_size_t(1 << bits), None))
     check(cuda.cuCtxSynchronize())
 PY
-check "the program runs" env SIM_CLOCK=virtual GPUWAIT_TEST_CLOCK=1 GPUWAIT_OUT="$work/dump" \
-    GPUWAIT_STACKS=off LD_LIBRARY_PATH="$sim" LD_PRELOAD="$B/libgpuwait.so" python3 "$work/program.py"
+check "the program runs" env PYTHONPATH="$here" SIM_CLOCK=virtual GPUWAIT_TEST_CLOCK=1 \
+    GPUWAIT_OUT="$work/dump" GPUWAIT_STACKS=off LD_LIBRARY_PATH="$sim" LD_PRELOAD="$B/libgpuwait.so" python3 "$work/program.py"
 "$B/gpuwait" info --json "$work/dump" >"$work/info" 2>"$work/err"
 check "hardly any sample is void" python3 -c '
 import json, sys
