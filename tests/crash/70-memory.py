@@ -16,6 +16,7 @@ COUNTS = {
     "steps": 3100000, "ranges": 1000000, "nested": 1000000, "strings": 370000, "signatures": 250000, "streams": 400000,
     "graphs": 300000, "allocations": 6000000, "allocator": 1000000, "events": 1000000, "collectives": 420000,
     "copies": 1000000, "lost": 1000000, "samples": 500000, "stacks": 420000, "mixed": 2620000, "threads": 100000,
+    "alongside": 3100000,
 }
 
 

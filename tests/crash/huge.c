@@ -6,7 +6,6 @@
 #include "trace/writer.h"
 
 #include <gpuwait/format.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,46 +236,56 @@ static void mixed(uint32_t i, struct gwt_record *r)
 static const struct {
     const char *name;
     void (*make)(uint32_t i, struct gwt_record *r);
-    bool threads; /* an event of each in turn */
-} kinds[] = {{"steps", steps, 0},
-             {"ranges", ranges, 0},
-             {"nested", nested, 0},
-             {"strings", strings, 0},
-             {"signatures", signatures, 0},
-             {"streams", streams, 0},
-             {"graphs", graphs, 0},
-             {"allocations", allocations, 0},
-             {"allocator", allocator, 0},
-             {"events", events, 0},
-             {"collectives", collectives, 0},
-             {"copies", copies, 0},
-             {"lost", lost, 0},
-             {"samples", samples, 0},
-             {"stacks", stacks, 0},
-             {"mixed", mixed, 0},
-             {"threads", steps, 1}};
+    /* frames of many: small ones, one after the other; full ones, all over the same time */
+    enum { ALONE, IN_TURN, ALONGSIDE } threads;
+} kinds[] = {
+    {"steps", steps, ALONE},
+    {"ranges", ranges, ALONE},
+    {"nested", nested, ALONE},
+    {"strings", strings, ALONE},
+    {"signatures", signatures, ALONE},
+    {"streams", streams, ALONE},
+    {"graphs", graphs, ALONE},
+    {"allocations", allocations, ALONE},
+    {"allocator", allocator, ALONE},
+    {"events", events, ALONE},
+    {"collectives", collectives, ALONE},
+    {"copies", copies, ALONE},
+    {"lost", lost, ALONE},
+    {"samples", samples, ALONE},
+    {"stacks", stacks, ALONE},
+    {"mixed", mixed, ALONE},
+    {"threads", steps, IN_TURN},
+    {"alongside", steps, ALONGSIDE},
+};
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 static void write_all(size_t kind, uint32_t count)
 {
     static struct gwt_record records[GWT_FRAME_RECORDS_MAX];
-    uint32_t room = kinds[kind].threads ? 16 : GWT_FRAME_RECORDS_MAX, thread = 1;
-    uint64_t t = 1000000000, first = 0;
+    uint32_t room = kinds[kind].threads == IN_TURN ? 16 : GWT_FRAME_RECORDS_MAX, thread = 1;
+    const uint64_t start = 1000000000;
+    uint64_t t = start, latest = start, first = 0;
     for (uint32_t i = 0; i < count;) {
         uint32_t n = 0;
         for (; n < room && i < count; n++, i++, t += 20000) {
             records[n] = (struct gwt_record){.t0 = t, .dur = 5000, .stream = 1};
             kinds[kind].make(i, &records[n]);
         }
+        latest = t > latest ? t : latest;
         flush();
         must(gwt_write_events(writer, thread, first, records, n));
         first += n;
-        if (kinds[kind].threads) {
+        if (kinds[kind].threads == IN_TURN) {
             thread = thread % MANY_THREADS + 1;
             first = i / (16 * MANY_THREADS) * 16;
+        } else if (kinds[kind].threads == ALONGSIDE) {
+            thread++;
+            first = 0;
+            t = start;
         }
     }
-    struct gwt_triple end = {t, t, t};
+    struct gwt_triple end = {latest, latest, latest};
     must(gwt_write_clock(writer, &end, 1));
 }
 
