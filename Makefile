@@ -217,14 +217,15 @@ FUZZ_CC      ?= clang
 FUZZ_SECONDS ?= 60
 FUZZ_LIBS    := -Wl,--as-needed -static-libgcc -static-libstdc++ \
                 $(patsubst %,-l:lib%.a,zstd jansson iberty) -lsmartcols -lm -ldl -pthread
-$(B)/fuzz/%: tests/fuzz/%.c $(trace_src) $(analysis_src) $(wildcard lib/*/*.h include/gpuwait/*.h)
+$(B)/fuzz/%: tests/fuzz/%.c $(trace_src) $(analysis_src) \
+              $(wildcard tests/fuzz/*.h lib/*/*.h include/gpuwait/*.h)
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(filter-out -MMD -MP $(SAN),$(CFLAGS_)) \
 	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 	    $(fuzz_flags) $< $(fuzz_more) $(trace_src) $(analysis_src) $(FUZZ_LIBS) -o $@
 # It mutates records itself: what values are compared with would be noted for nobody.
-$(B)/fuzz/fuzz_analysis: fuzz_flags = -fno-sanitize-coverage=trace-cmp
+$(B)/fuzz/fuzz_analysis $(B)/fuzz/fuzz_job: fuzz_flags = -fno-sanitize-coverage=trace-cmp
 $(B)/fuzz/fuzz_cli: fuzz_flags = -I. $(SMARTCOLS_CFLAGS)
 $(B)/fuzz/fuzz_cli: fuzz_more = $(filter-out tools/main.c tools/cmd_run.c,$(tools_src))
 $(B)/fuzz/fuzz_cli: $(tools_src)

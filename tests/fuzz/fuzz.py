@@ -27,7 +27,7 @@ JOBS = int(os.environ.get("FUZZ_JOBS") or len(os.sched_getaffinity(0)))
 FINDINGS_MOST = 10  # of a target; then it is not started again
 TICK = os.sysconf("SC_CLK_TCK")
 # Its inputs reach thousands of features: what entropy each has takes longer than a run.
-FLAGS = {"analysis": ["-entropic=0"]}
+FLAGS = {"analysis": ["-entropic=0"], "job": ["-entropic=0"]}
 
 
 class Process:

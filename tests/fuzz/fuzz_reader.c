@@ -118,6 +118,7 @@ static void look_at_everything(struct gwt_trace *t)
     struct gwt_signature_info signature;
     struct gwt_thread_info thread;
     struct gwt_graph_info graph;
+    struct gwt_stack_info stack;
     const char *key, *value;
     size_t sum = 0; /* so that strings are read to their end */
 
@@ -131,6 +132,8 @@ static void look_at_everything(struct gwt_trace *t)
             sum += strlen(signature.name);
         if (gwt_graph(t, id, &graph) && graph.graph->items)
             sum += graph.items[graph.graph->items - 1].count;
+        if (gwt_stack(t, id, &stack) && stack.count)
+            sum += stack.frames[stack.count - 1].line;
         device = gwt_device(t, id, &value);
         if (device)
             sum += device->sms + strlen(value);
