@@ -7,7 +7,8 @@ The program counts, in shared memory, the calls that returned in each of its thr
 recording must hold each of them once, and at most the one more that was inside its call.
 --drain says what has happened to the library's own thread by then: it runs; it is stopped
 while it sleeps (sleep), before or in the middle of or after a write, each at a random one; it is
-late to start, so that a thread's calls are waited for no longer (late).
+late to start, so that a thread's calls are waited for no longer (late); the disk is full from a
+random write on (full), so that of the calls after it the latest are there, and how many are not.
 --signal is any signal's name, EXIT (the program leaves by _exit), GROUP (SIGKILL to its
 process group, in which another one records) or OOM (it takes more memory than its cgroup has;
 exit 77 where no cgroup can be made).
@@ -35,6 +36,7 @@ DRAIN = {
     "before": lambda rng: "pwrite:%dstop" % rng.randint(3, 25),
     "half": lambda rng: "pwrite:%dhalf" % rng.randint(3, 25),
     "after": lambda rng: "pwrite:%dafter" % rng.randint(3, 25),
+    "full": lambda rng: "pwrite:%d+" % rng.randint(3, 12),
     "late": lambda rng: "fallocate:1slow",
 }
 
@@ -91,7 +93,8 @@ def read_back(dump):
 def one(opts, rng, folder, totals, cgroup):
     files = [os.path.join(folder, "counts")]
     trace = os.path.join(folder, "trace")
-    plan = DRAIN[rng.choice(opts.drain.split(","))](rng)
+    how = rng.choice(opts.drain.split(","))
+    plan, full = DRAIN[how](rng), how == "full"
     env = dict(os.environ, LD_PRELOAD=BUILD + "/libgpuwait.so", GPUWAIT_OUT=trace, GPUWAIT_RING=opts.ring)
     env.pop("GPUWAIT", None)
     if plan:
@@ -103,7 +106,7 @@ def one(opts, rng, folder, totals, cgroup):
     for name in files:
         leader = children[0].pid if children else 0
         children.append(subprocess.Popen(
-            [BUILD + "/noop/victim", name, str(opts.threads)], env=env, stderr=subprocess.DEVNULL,
+            [BUILD + "/noop/victim", name, str(opts.threads)], env=env, stderr=open(files[0] + ".said", "a"),
             preexec_fn=lambda: cgroup.enter() if cgroup else os.setpgid(0, leader)))
     for name, child in zip(files, children):
         wait_until_at_work(name, child)
@@ -111,6 +114,10 @@ def one(opts, rng, folder, totals, cgroup):
     deadline = time.time() + 20
     while time.time() < deadline and sum(map(os.path.getsize, glob.glob(trace + "/*.gwt"))) == 0:
         time.sleep(0.001)
+    while full and "recording stops" not in open(files[0] + ".said").read():
+        if time.time() > deadline:
+            sys.exit("the disk was not full")
+        time.sleep(0.01)
     time.sleep(rng.random() * opts.longest + (1 if opts.drain == "late" else 0))
     end(children[0], opts.signal, files[0])
     ends = [child.wait() for child in children]
@@ -132,7 +139,9 @@ def one(opts, rng, folder, totals, cgroup):
         launches += [0] * (opts.threads - len(launches))
         totals["events"] += sum(launches)
         totals["dropped"] += says["dropped"]
-        lost = max(0, sum(max(0, m - l) for m, l in zip(made, launches)) - says["dropped"]) + says["missing"]
+        unseen = sum(max(0, m - l) for m, l in zip(made, launches)) - says["dropped"]
+        lost = max(0, unseen - says["missing"]) if full else max(0, unseen) + says["missing"]
+        totals["unwritten"] += says["missing"]
         # one more may have been inside its call
         twice = says["repeated"] + sum(max(0, l - m - 1) for m, l in zip(made, launches))
         totals["lost"] += lost
@@ -145,11 +154,11 @@ def one(opts, rng, folder, totals, cgroup):
 def main():
     opts = options()
     rng = random.Random(opts.seed)
-    totals = dict.fromkeys(["events", "dropped", "lost", "duplicated", "unreadable"], 0)
+    totals = dict.fromkeys(["events", "dropped", "unwritten", "lost", "duplicated", "unreadable"], 0)
     try:
         cgroup = Cgroup(128 << 20) if opts.signal == "OOM" else None
     except OSError as error:
-        print("no cgroup with a limit of memory can be made here: %s" % error)
+        print("# no cgroup with a limit of memory can be made here: %s" % error)
         return 77
     try:
         for _ in range(opts.times):

@@ -1,7 +1,7 @@
 #!/bin/sh
 # KILLS (1000) SIGKILLs, a fifth as many SIGSEGVs and a twentieth by the OOM killer at random
 # moments, half of them on this folder's file system and half on tmpfs; then the same while the
-# library's own thread is stopped.
+# library's own thread is stopped, and while the disk is full.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${KILLS:=1000}" "${B:=build}"
@@ -10,7 +10,7 @@ memory=$(mktemp -d /dev/shm/gpuwait-kills.XXXXXX) || exit 1
 trap 'rm -rf "$disk" "$memory"' EXIT
 trap 'exit 1' INT TERM
 rc=0 seed=100
-for drain in runs sleep,before,half,after; do
+for drain in runs sleep,before,half,after full; do
     for place in "$disk" "$memory"; do
         for signal in KILL SEGV OOM; do
             case $signal in
