@@ -63,6 +63,7 @@ struct gwt_coverage {
     uint64_t dropped;    /* events that the recorder says it dropped (LOST records, counters) */
     uint64_t aggregated; /* events kept as per-second sums only */
     uint64_t dump_bytes; /* size of the .gwt file (with its tail segments) */
+    int64_t seen_ns;     /* not ended: when its recorder last said that it lives; 0: unknown */
 };
 
 /* One event, clocks converted. Which fields mean what depends on kind: see format.h. */

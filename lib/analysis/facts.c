@@ -130,7 +130,7 @@ int gwa_finish_stuck(struct gwa_tally *t, struct gwa_process *p)
     struct gwa_quality *q = &p->quality;
     struct gwt_thread_info info;
     size_t n = 0;
-    int64_t now = t->end;
+    int64_t now = t->end > p->coverage->seen_ns ? t->end : p->coverage->seen_ns;
     if (p->coverage->ended)
         return 0;
     if (p->coverage->alive) {
@@ -144,7 +144,7 @@ int gwa_finish_stuck(struct gwa_tally *t, struct gwa_process *p)
     if (!q->stuck)
         return -ENOMEM;
     for (size_t i = 0; q->stuck_count < n && gwt_thread_at(t->trace, i, &info); i++) {
-        double seconds = (double)(now - info.open_since_ns) / 1e9;
+        double seconds = ((double)now - (double)info.open_since_ns) / 1e9;
         if (!info.open_api || (p->coverage->alive && seconds < LIVE_CALL_S))
             continue;
         q->stuck[q->stuck_count++] = (struct gwa_stuck){.api = info.open_api,

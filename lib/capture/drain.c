@@ -138,7 +138,8 @@ static void look_after_threads(void)
         gw_ring_tell_no_room();
 }
 
-static void publish_clock(void)
+/* post: the time that the ring says */
+static struct gwt_triple tell_time(void)
 {
     struct gwt_triple t;
     gw_clock_triple(&t);
@@ -147,7 +148,7 @@ static void publish_clock(void)
     gw_fence_release();
     gw_header->now = t;
     gw_store_release(&gw_header->now_seq, gw_header->now_seq + 1);
-    gwt_write_clock(writer, &t, 1);
+    return t;
 }
 
 static void publish_counters(void)
@@ -212,7 +213,7 @@ static void *run(void *arg)
     gw_store_relaxed(&gw_header->counters[GWT_C_CALL_NS_X1000], gw_measure_cost());
     /* At first write so that even a short job leaves definitions behind. */
     drain_definitions();
-    uint64_t published = 0, started = gw_clock_ns(CLOCK_MONOTONIC);
+    uint64_t told = 0, published = 0, started = gw_clock_ns(CLOCK_MONOTONIC);
     bool told_libraries = false;
     for (;;) {
         bool stopping = gw_load_acquire(&stop_word) != 0; /* partner: gw_drain_stop() */
@@ -224,14 +225,18 @@ static void *run(void *arg)
             told_libraries = true;
         }
         if (stopping || (wrote && now - published >= AGE_NS)) {
+            struct gwt_triple t = tell_time();
             drain_definitions();
-            publish_clock();
+            gwt_write_clock(writer, &t, 1);
             publish_counters();
             look_after_ring();
             if (stopping)
                 break;
             look_after_threads();
-            published = now;
+            told = published = now;
+        } else if (now - told >= AGE_NS) {
+            tell_time(); /* from which a reader knows how long a killed job was stuck */
+            told = now;
         }
         const struct timespec nap = {.tv_nsec = WAKE_NS};
         uint32_t kicks = gw_load_relaxed(&kick_word);

@@ -273,8 +273,10 @@ static int read_clock(struct gwt_trace *t)
     const char *hz = gwt_fact(t, "tsc_hz");
     int rc = gwt_clock_add(&t->clock, &t->header.start, 1);
 
-    if (!rc && t->ring.fd >= 0 && t->ring.now_valid)
+    if (!rc && t->ring.fd >= 0 && t->ring.now_valid) {
         rc = gwt_clock_add(&t->clock, &t->ring.header.now, 1);
+        t->coverage.seen_ns = (int64_t)t->ring.header.now.monotonic_ns;
+    }
     if (!rc)
         gwt_clock_ready(&t->clock, t->header.clock, hz ? strtod(hz, NULL) : 0);
     return rc;

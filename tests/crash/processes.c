@@ -303,6 +303,47 @@ static void *launches_on(void *p)
     return NULL;
 }
 
+/* fork() while others are inside calls: each child launches and ends. */
+static atomic_bool enough;
+
+static void *launches_until(void *p)
+{
+    (void)p;
+    while (!enough)
+        launch(10);
+    return NULL;
+}
+
+static void fork_beside(void)
+{
+    pthread_t t[4];
+    launch(1); /* calls beside the start of the recording are another matter */
+    for (int i = 0; i < 4; i++)
+        if (pthread_create(&t[i], NULL, launches_until, NULL))
+            exit(95);
+    by_fork(false, 50);
+    enough = true;
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+}
+
+/* The parent is killed; its child goes on. */
+static void orphan(void)
+{
+    pid_t parent = getpid();
+    launch(1000);
+    say();
+    pid_t pid = fork();
+    if (pid < 0)
+        exit(96);
+    if (pid == 0) {
+        kill(parent, SIGKILL);
+        usleep(100000);
+        exit(child(500, 0));
+    }
+    pause();
+}
+
 /* exit() while other threads are inside calls: they are not waited for. */
 static void exit_beside(void)
 {
@@ -377,6 +418,13 @@ static void steady(void)
     }
 }
 
+static void hangs(void)
+{
+    launch(1000);
+    say();
+    cudaStreamSynchronize((cudaStream_t)0x77); /* never returns */
+}
+
 /* Until it is killed. */
 static void stays(void)
 {
@@ -406,12 +454,15 @@ static const struct {
             {"crowd", crowd, false},
             {"flood", flood, false},
             {"cancelled", cancelled, false},
+            {"fork-beside", fork_beside, false},
+            {"orphan", orphan, true},
             {"exit-beside", exit_beside, true},
             {"few-files", few_files, false},
             {"small-files", small_files, false},
             {"little-memory", little_memory, false},
             {"closes-all", closes_all, false},
             {"steady", steady, false},
+            {"hangs", hangs, true},
             {"stays", stays, true}};
 
 int main(int argc, char **argv)
