@@ -43,8 +43,10 @@ if [ "${1-}" = --one ]; then
         { printf '%-4s %s (%s s)%s\n' $verdict "$name" "$seconds" "$why" &&
             grep -vE '^(\[ RUN  |\[       OK|ok - )' "$log.out" | tail -n 60 | sed 's/^/     | /'; } >"$log.fail"
         cat "$log.fail"
-    else
-        printf '%-4s %s (%s s)%s\n' $verdict "$name" "$seconds" "$why"
+    else # and what it left out here
+        left=$(grep '^# ' "$log.out" | sed 's/^# /     | /')
+        printf '%-4s %s (%s s)%s\n' $verdict "$name" "$seconds" "$why${left:+
+$left}"
     fi
     exit 0
 fi

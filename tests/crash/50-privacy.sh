@@ -68,5 +68,10 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
         LD_PRELOAD="$lib" "$program" plain 10
     has "another's directory: said" "$err" "^gpuwait: cannot .*Permission denied; nothing is recorded$"
     is "another's directory: files" "" "$(ls t)"
+else # not root, or no setpriv
+    mkdir -m 555 t
+    runs "a directory that may not be written" 0 env GPUWAIT_OUT="$work/t" LD_PRELOAD="$lib" "$program" plain 10
+    [ "$(id -u)" -eq 0 ] ||
+        has "a directory that may not be written: said" "$err" "^gpuwait: cannot .*Permission denied; nothing is recorded$"
 fi
 finish

@@ -58,6 +58,10 @@ if [ "$(id -u)" -eq 0 ]; then
     chown 0:0 setuid && chmod 4755 setuid # of the one who runs it: gains nothing
     runs "setuid to oneself" 5 "$gpuwait" run ./setuid
     hasnt "setuid to oneself: nothing beforehand" "$err" "set-user-ID"
+elif [ -u /bin/su ]; then
+    said "setuid" 0 "set-user-ID" /bin/su --version
+else
+    echo "# no set-user-ID program here"
 fi
 
 # why nothing was recorded, where nothing speaks against it beforehand
