@@ -50,7 +50,8 @@ def run(way, trace, preload=LIBRARY, **environment):
     env.pop("GPUWAIT", None)
     if preload:
         env["LD_PRELOAD"] = preload
-    return subprocess.run([PROGRAM] + way.split(), env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run([PROGRAM] + way.split(), env=env, capture_output=True, text=True, timeout=60,
+                          cwd=os.path.dirname(trace))
 
 
 def exactly(way, processes, said="", lost=False, **environment):

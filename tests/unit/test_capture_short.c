@@ -220,6 +220,7 @@ static void test_short_says_what_long_says(void **state)
 {
     (void)state;
     ready();
+    uint64_t before = slot.returned;
     thread.stream.id = 9;
     assert_int_equal(call_runtime(handle, NULL), 0);
     assert_true(asked_once());
@@ -243,7 +244,9 @@ static void test_short_says_what_long_says(void **state)
     assert_int_equal(ring[2].arg, 101);
     assert_true(ring[2].t0 >= ring[1].t0 + ring[1].dur);
     assert_int_equal(signatures_asked, 1);
-    assert_int_equal(sections, 0);
+    /* on a machine that took that long between them, each began after a section */
+    assert_int_equal(sections, (ring[1].t0 - before >= GW_SECTION_LEAST) +
+                                   (ring[2].t0 - ring[1].t0 - ring[1].dur >= GW_SECTION_LEAST));
 }
 
 static void test_status_of_a_failed_launch(void **state)

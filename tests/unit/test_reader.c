@@ -1003,7 +1003,7 @@ static void another_process_ring_is_ignored(void **state)
 static void a_full_ring_is_read_whole(void **state)
 {
     struct fixture *f = *state;
-    struct test_ring *r = malloc(ring_size(64));
+    struct test_ring *r = calloc(1, ring_size(64));
     struct gwt_writer *w;
     struct found found;
 
