@@ -61,6 +61,12 @@ is "a parent that is killed: recorded" "$(awk '{ print $3 }' said | sort -n | tr
     "$(for dump in t/*.gwt; do count "$dump"; done | sort -n | tr '\n' ' ')"
 rm -rf t
 
+# What cannot be recorded, and cannot be said either.
+(cd /proc && env LD_PRELOAD="$lib" "$program" plain 100 2>&-) >"$out" </dev/null
+is "no standard error: exit code, output" "0 made" "$? $(cut -d ' ' -f 1 "$out")"
+(cd /proc && env GPUWAIT_TEST_FAIL=write:1+ LD_PRELOAD="$B/crash/libfail.so:$lib" "$program" plain 100) >"$out" 2>"$err"
+is "a standard error that takes nothing: exit code, nothing said" "0 " "$? $(cat "$err")"
+
 # From a directory that takes no files, into another.
 (cd /proc && env GPUWAIT_OUT="$work/t" LD_PRELOAD="$lib" "$program" plain 100) >"$out" 2>"$err"
 is "started where no file can be: exit code, nothing said" "0 " "$? $(cat "$err")"
