@@ -52,8 +52,9 @@ def flood(full, calls):
         check("drop: at the top of the report", report.stdout.startswith("INCOMPLETE: ")
               and "{:,} events dropped".format(says["dropped"]) in report.stdout.splitlines()[0], report.stdout[:200])
         events = subprocess.run([B + "/gpuwait", "info", "--events", folder + "/t"], capture_output=True, text=True)
-        lost = [line for line in events.stdout.splitlines() if "LOST" in line]
-        check("drop: a LOST record in each thread", len(lost) == 2, lost)
+        lost = [line.split("\t") for line in events.stdout.splitlines() if "LOST" in line]
+        check("drop: LOST records in each thread", len({line[2] for line in lost}) == 2, lost)
+        check("drop: of all that were dropped", sum(int(line[-1].split()[0]) for line in lost) == says["dropped"], (lost, says))
 
 
 def stuck():
