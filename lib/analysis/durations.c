@@ -40,6 +40,7 @@ void gwa_durations_free(struct gwa_durations *d)
     free(d->found);
     free(d->functions);
     free(d->kept);
+    free(d->drift);
     free(d->streams);
     free(d->places);
     free(d->early);
@@ -246,7 +247,8 @@ static int keep(struct gwa_durations *d, uint32_t signature, const struct place 
                 bool busy)
 {
     struct keys keys = keys_of(p);
-    struct kept k = {.key = {keys.key[0], keys.key[1]},
+    struct kept k = {.at = p->t0,
+                     .key = {keys.key[0], keys.key[1]},
                      .signature = signature < d->signatures_count ? signature : 0,
                      .turn = p->turn,
                      .pair_ns = (uint32_t)pair_ns,
@@ -548,6 +550,7 @@ static inline void of_launch(const struct gwa_durations *d, const struct gwt_eve
             out->ns *= draw(s->draws, c);
         if (f && f->period)
             out->ns *= (double)f->factor[f->turn % f->period];
+        out->ns *= gwa_durations_drift(d, e->t0_ns);
     }
     out->comm = s && s->comm;
 }

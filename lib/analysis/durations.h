@@ -12,7 +12,8 @@
  * signature's mean as far as the samples are few (a random-effects estimate).
  *
  * And where the launches of a function take turns, whatever came before, each lasts as its turn
- * does (durations_turns.c).
+ * does (durations_turns.c). All of them last longer or shorter with the device's clock
+ * (durations_drift.c).
  *
  * Use: every event once through gwa_durations_event(), gwa_durations_fit(), then
  * gwa_durations_of() for each operation, in the same order.

@@ -61,9 +61,11 @@ static int fit_constants(struct gwa_durations *d)
         d->constant[i] = ns;
     }
     d->constant[GWT_SAMPLE_KERNEL] = base - GWA_KERNEL_OFFSET_NS + WRITES_NS;
-    d->constant[GWT_SAMPLE_GRAPH] = d->constant[GWT_SAMPLE_KERNEL];
     gwa_durations_fit_hand_over(d, alone);
     int rc = gwa_durations_fit_busy(d, &busy);
+    d->excess = gwa_durations_excess(d);
+    d->constant[GWT_SAMPLE_KERNEL] -= d->excess;
+    d->constant[GWT_SAMPLE_GRAPH] = d->constant[GWT_SAMPLE_KERNEL];
     double doubt = WRITES_DOUBT_NS + error + busy;
     if (!offset_is_known(d->trace))
         doubt += GWA_KERNEL_OFFSET_DOUBT_NS;
@@ -373,7 +375,7 @@ int gwa_durations_fit(struct gwa_durations *d)
     if ((rc = gwa_durations_mark_nodes(d)) || (rc = fit_sampled(d)))
         return rc;
     estimate_unknown(d);
-    if ((rc = collect(d)) || (rc = fit_others(d)))
+    if ((rc = collect(d)) || (rc = fit_others(d)) || (rc = gwa_durations_fit_drift(d)))
         return rc;
     gwa_durations_fit_graphs(d);
     for (size_t i = 0; i < d->signatures_count; i++)

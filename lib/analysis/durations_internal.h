@@ -6,6 +6,8 @@
 
 #include "durations.h"
 
+#include <math.h>
+
 #define BUCKETS 64 /* of copies: by the binary logarithm of their bytes */
 
 struct stat { /* of pairs, in ns */
@@ -124,8 +126,10 @@ struct function {
     float factor[PERIODS]; /* of each turn, over their mean */
 };
 
-/* Of a signature's samples, so that its function's turns can be told from them. */
+/* Of a signature's samples, so that its function's turns can be told from them, and how the
+ * device's pace drifts. */
 struct kept {
+    int64_t at; /* its launch */
     uint64_t key[2];
     uint32_t signature, turn, pair_ns;
     bool busy;
@@ -165,6 +169,14 @@ struct measured {
     } value[MEASURED];
 };
 
+/* By what factor kernels last longer than usual, by when they were launched. */
+#define DRIFT_POINTS 1024
+struct drift {
+    int64_t from;
+    double points_per_ns;
+    float factor[DRIFT_POINTS];
+};
+
 struct gwa_durations {
     const struct gwt_trace *trace;
     struct signature *signatures;
@@ -193,14 +205,16 @@ struct gwa_durations {
     /* after the fit */
     double constant[GWT_SAMPLE_CLASS_COUNT]; /* to be taken off a pair, ns ... */
     double doubt[GWT_SAMPLE_CLASS_COUNT];    /* ... and of that, beyond the kernels' */
-    double row;          /* the constant of copies between host and device in a row */
-    double busy_ns;      /* by how much more a pair adds around a kernel in a busy stream */
+    double excess;  /* ns that kernels' pairs add less in the program's streams than was measured */
+    double row;     /* the constant of copies between host and device in a row */
+    double busy_ns; /* by how much more a pair adds around a kernel in a busy stream */
     double below, above; /* doubt of each kernel */
     bool link_known;
     double rate[GWT_SAMPLE_CLASS_COUNT]; /* bytes per ns of copies beyond those sampled */
     double variation;                    /* typical variance of a signature over mean^2 */
     struct curve curves[GWT_SAMPLE_CLASS_COUNT][2]; /* 1: in a row */
     double gap, gap_doubt;                          /* the same by all graphs */
+    struct drift *drift;                            /* NULL: no more than chance */
     struct gwa_duration unknown;                    /* kernels whose signature says nothing */
 };
 
@@ -238,6 +252,11 @@ bool gwa_durations_measured(const struct measured *m, double *ns, double *error)
 /* The same where nothing else was at work. */
 bool gwa_durations_undisturbed(const struct measured *m, double *ns);
 
+/* By how much the constant of kernels is more than the program's shortest leave room for: it is
+ * measured in a stream of the recorder's own, which has to get its turn on a busy device, and at
+ * each of its events; those of the program's own stream do not. pre: busy_ns is fitted. */
+double gwa_durations_excess(const struct gwa_durations *d);
+
 /* ---- fitting ---- */
 
 #define FLOOR_NS 32 /* the device's timer moves in such steps */
@@ -251,6 +270,16 @@ double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pa
 int gwa_durations_fit_busy(struct gwa_durations *d, double *doubt);
 /* durations_names.c */
 int gwa_durations_fit_names(struct gwa_durations *d);
+/* durations_drift.c. After all else of kernels. post: 0 or -ENOMEM. */
+int gwa_durations_fit_drift(struct gwa_durations *d);
+static inline double gwa_durations_drift(const struct gwa_durations *d, int64_t at)
+{
+    if (!d->drift)
+        return 1;
+    double i = (double)(at - d->drift->from) * d->drift->points_per_ns, last = DRIFT_POINTS - 1;
+    return (double)d->drift->factor[i < 0 ? 0 : (unsigned)fmin(i, last)];
+}
+
 /* durations_copies.c */
 /* kernel: what a pair adds around the kernel that takes its own time, with nothing beside it */
 void gwa_durations_fit_hand_over(struct gwa_durations *d, double kernel);

@@ -961,6 +961,70 @@ static void launches_of_one_function_lie_on_two_lines(void **state)
     end(&r);
 }
 
+static void calibrated(struct gwt_trace *t, double us)
+{
+    struct gwt_event *e = fake_add(t, 9, 0, 0, GWT_CONSTANT);
+    e->flags = GWT_SAMPLE_KERNEL;
+    e->arg = 20;
+    e->value = (uint64_t)(us * 1e6);
+}
+
+/* Half of the calibrations took many times as long as the least: their kernels had to wait for the
+ * job's. The rest says what it says without them. */
+static void calibrations_that_waited_say_nothing(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    calibrated(t, 14.5);
+    calibrated(t, 20);
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+    struct run r = run(t);
+    assert_near(us(gwa_durations_signature(r.durations, K_ADD).ns), 10, 0);
+    end(&r);
+}
+
+/* Calibrated at 6 us beside a busy device: less 0.6 and 0.15 more, a pair would add 5.55, and the
+ * kernel whose pairs take 5.2 would last no time. It lasts 0.75 at the least, so that a pair adds
+ * 4.45, and the other's of 104.45 is 100 us. */
+static void no_kernel_is_shorter_than_the_shortest(void **state)
+{
+    struct gwt_trace *t = fake_new();
+    (void)state;
+    t->devices[0].cc_major = 9;
+    calibrated(t, 6);
+    for (int i = 0; i < 6; i++) {
+        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 5.2 - KERNEL_ADDS / 1e3);
+        lasts(t, GWT_SAMPLE_KERNEL, K_LONG, 104.45 - KERNEL_ADDS / 1e3);
+    }
+    struct run r = run(t);
+    assert_near(us(gwa_durations_signature(r.durations, K_ADD).ns), 0.75, 0.01);
+    assert_near(us(gwa_durations_signature(r.durations, K_LONG).ns), 100, 0.01);
+    end(&r);
+}
+
+/* In the first half of the run kernels take 98 us, in the second 102: each of either lasts as those
+ * of its time. */
+static void durations_drift_with_the_clock(void **state)
+{
+    struct gwt_trace *t = timed();
+    struct gwa_context c = {0};
+    struct gwa_duration early, late;
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        launch(t, i * 1000, S_A, K_ADD);
+        sample_at(t, i * 1000, GWT_SAMPLE_KERNEL, S_A, K_ADD, 0,
+                  (i < 100 ? 98 : 102) + (i % 2 ? 0.1 : -0.1));
+    }
+    struct run r = run(t);
+    struct gwt_event e = {.kind = GWT_LAUNCH, .arg = K_ADD, .stream = S_A, .t0_ns = 20000 * US};
+    gwa_durations_of(r.durations, &e, &c, &early);
+    e.t0_ns = 180000 * US;
+    c = (struct gwa_context){0};
+    gwa_durations_of(r.durations, &e, &c, &late);
+    assert_near(late.ns / early.ns, 102.0 / 98.0, 0.004);
+    end(&r);
+}
+
 static void a_pair_less_its_constant_is_the_duration(void **state)
 {
     struct gwt_trace *t = timed();
@@ -1145,6 +1209,9 @@ int main(void)
         cmocka_unit_test(durations_are_drawn_by_turns),
         cmocka_unit_test(launches_of_one_function_lie_on_two_lines),
         cmocka_unit_test(a_pair_less_its_constant_is_the_duration),
+        cmocka_unit_test(calibrations_that_waited_say_nothing),
+        cmocka_unit_test(no_kernel_is_shorter_than_the_shortest),
+        cmocka_unit_test(durations_drift_with_the_clock),
         cmocka_unit_test(what_was_never_sampled_is_guessed_by_its_name),
         cmocka_unit_test(without_samples_nothing_is_said),
         cmocka_unit_test(a_range_counts_from_its_first_start_to_its_last_end),

@@ -1,0 +1,178 @@
+/* Durations that drift: a device's clock moves by some hundredths with its heat and its power, and
+ * all kernels with it. Spans of a run are then off together, and so is what waits for them in other
+ * ranks, which no number of samples of each kernel mends. Samples of one span say so together, by
+ * how much longer they are than expected of them: a factor, as far as it is more than their
+ * scatter. */
+#include "durations_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define ROWS_LEAST 8 /* of a span */
+#define SPANS_MOST 256
+#define LONG_NS    10000.0 /* of shorter kernels what the pair adds says more than the clock */
+#define SCATTER    0.01    /* no sample is known better, relative */
+#define TAILS      3.0     /* degrees of freedom of a t distribution: outliers are common */
+#define ROUNDS     5       /* until it has settled */
+#define SURE       3.0     /* standard deviations of what chance makes of spans that are alike */
+#define DRIFT_MOST 0.2
+
+struct row { /* a sample */
+    int64_t at;
+    double off;      /* relative to what is expected */
+    double variance; /* of a single one */
+};
+
+struct span {
+    double at, off, variance;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* post: false: it says nothing. */
+static bool row_of(const struct gwa_durations *d, const struct kept *k, struct row *out)
+{
+    const struct signature *s = &d->signatures[k->signature];
+    const struct function *f = s->function ? &d->functions[s->function - 1] : NULL;
+    const struct found *g = s->level ? gwa_durations_found(d, k->key[s->level - 1]) : NULL;
+    double expected = g ? g->ns : s->level ? s->elsewhere : s->estimate.ns;
+    if (f && f->period)
+        expected *= (double)f->factor[k->turn % f->period];
+    if (s->comm || s->pairs.n < 2 || !(expected >= LONG_NS))
+        return false;
+    double ns = gwa_durations_ns(d, GWT_SAMPLE_KERNEL, k->pair_ns - (k->busy ? s->busy_ns : 0));
+    double scatter = fmax(s->estimate.spread / expected, SCATTER);
+    *out = (struct row){.at = k->at, .off = ns / expected - 1, .variance = scatter * scatter};
+    return true;
+}
+
+static struct span span_of(const struct row *rows, size_t n)
+{
+    struct span out = {0};
+    for (size_t i = 0; i < n; i++)
+        out.at += (double)(rows[i].at - rows[0].at) / (double)n;
+    out.at += (double)rows[0].at;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        double weight = 0, sum = 0;
+        for (size_t i = 0; i < n; i++) {
+            double off = rows[i].off - out.off;
+            double w = (TAILS + 1) / (TAILS + off * off / rows[i].variance) / rows[i].variance;
+            weight += w;
+            sum += w * rows[i].off;
+        }
+        out.off = sum / weight;
+        out.variance = 1 / weight;
+    }
+    return out;
+}
+
+static double weight_of(const struct row *rows, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += 1 / rows[i].variance;
+    return sum;
+}
+
+/* So many that are known equally well, or fewer. *cost: by the Bayesian information criterion. */
+static size_t divide(const struct row *rows, size_t n, size_t wanted, struct span *spans,
+                     double *cost)
+{
+    double known = 0, each = weight_of(rows, n) / (double)wanted;
+    size_t count = 0;
+    *cost = 0;
+    for (size_t i = 0, from = 0; i < n; i++) {
+        known += 1 / rows[i].variance;
+        if (i + 1 < n && (known < each * (double)(count + 1) || i + 1 - from < ROWS_LEAST))
+            continue;
+        struct span *span = &spans[count++];
+        *span = span_of(rows + from, i + 1 - from);
+        for (; from <= i; from++) {
+            double off = rows[from].off - span->off;
+            *cost += (TAILS + 1) * log1p(off * off / rows[from].variance / TAILS);
+        }
+    }
+    *cost += (double)count * log((double)n);
+    return count;
+}
+
+/* post: as many as say more than they cost. */
+static size_t spans_of(const struct row *rows, size_t n, struct span *spans)
+{
+    double least, cost;
+    size_t best = 1;
+    if (!n)
+        return 0;
+    divide(rows, n, 1, spans, &least);
+    for (size_t wanted = 2; wanted <= SPANS_MOST && wanted * ROWS_LEAST <= n; wanted *= 2)
+        if (divide(rows, n, wanted, spans, &cost) > best && cost < least) {
+            least = cost;
+            best = wanted;
+        }
+    return divide(rows, n, best, spans, &cost);
+}
+
+/* Around their mean, which durations have already, as far as they differ by more than chance. post:
+ * false: they do not. */
+static bool shrink(struct span *spans, size_t n)
+{
+    double weight = 0, sum = 0, squares = 0, q = 0, freedom = (double)n - 1;
+    for (size_t i = 0; i < n; i++) {
+        weight += 1 / spans[i].variance;
+        squares += 1 / (spans[i].variance * spans[i].variance);
+        sum += spans[i].off / spans[i].variance;
+    }
+    for (size_t i = 0; i < n; i++) {
+        spans[i].off -= sum / weight;
+        q += spans[i].off * spans[i].off / spans[i].variance;
+    }
+    if (n < 2 || q < freedom + SURE * sqrt(2 * freedom))
+        return false;
+    double apart = (q - freedom) / (weight - squares / weight);
+    for (size_t i = 0; i < n; i++) {
+        double off = spans[i].off * apart / (apart + spans[i].variance);
+        spans[i].off = fmin(fmax(off, -DRIFT_MOST), DRIFT_MOST);
+    }
+    return true;
+}
+
+static void spread_out(struct drift *out, const struct span *spans, size_t n)
+{
+    double first = spans[0].at, last = spans[n - 1].at;
+    out->from = (int64_t)first;
+    double step = fmax((last - first) / (DRIFT_POINTS - 1), 1);
+    out->points_per_ns = 1 / step;
+    for (size_t i = 0, k = 0; i < DRIFT_POINTS; i++) {
+        double at = first + (double)i * step;
+        while (k + 2 < n && spans[k + 1].at <= at)
+            k++;
+        const struct span *a = &spans[k], *b = a + 1;
+        double share = fmin(fmax((at - a->at) / fmax(b->at - a->at, 1), 0), 1);
+        out->factor[i] = (float)(1 + a->off + share * (b->off - a->off));
+    }
+}
+
+int gwa_durations_fit_drift(struct gwa_durations *d)
+{
+    size_t n = d->kept_count < KEPT_SAMPLES ? (size_t)d->kept_count : KEPT_SAMPLES, used = 0;
+    struct row *rows = calloc(n + 1, sizeof(*rows));
+    struct span *spans = calloc(n + 1, sizeof(*spans));
+    int rc = rows && spans ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < n; i++)
+        used += row_of(d, &d->kept[i], &rows[used]);
+    if (!rc) {
+        qsort(rows, used, sizeof(*rows), by_time);
+        size_t count = spans_of(rows, used, spans);
+        if (shrink(spans, count) && !(d->drift = calloc(1, sizeof(*d->drift))))
+            rc = -ENOMEM;
+        if (d->drift)
+            spread_out(d->drift, spans, count);
+    }
+    free(rows);
+    free(spans);
+    return rc;
+}
