@@ -200,14 +200,18 @@ const char *gwa_job_why_not(const struct gwa_job *job, bool *told)
 
 /* ---- analyse -------------------------------------------------------------------------- */
 
-/* From the rank's coming to a collective to its end, as shown, or by how long such ones take. Not
- * by a bound: that the end was sooner says that the model is late, start and all. */
+/* From the rank's coming to a collective to its end. Where a call showed that end, the model may be
+ * off by the time it comes there, start and all; what is beyond that, the collective took. */
 static int64_t lasted(const struct gwa_job *job, const struct job_collective *c, int64_t start)
 {
-    if (c->shown != NEVER && c->anchored)
-        return c->end > start ? c->end - start : 0;
-    return (c->last > start ? c->last - start : 0) +
-           (int64_t)gwa_job_transfer_ns(&job->kinds[c->kind], 1, (double)c->bytes);
+    int64_t wait = c->last > start ? c->last - start : 0;
+    double ns = gwa_job_transfer_ns(&job->kinds[c->kind], 1, (double)c->bytes);
+    if (c->shown != NEVER && c->anchored) {
+        double off = (double)(c->end - c->last) - ns;
+        double beyond = fabs(off) - gwa_job_doubt_ns(job, c);
+        ns += beyond > 0 ? copysign(beyond, off) : 0;
+    }
+    return wait + (int64_t)fmax(ns, -(double)wait);
 }
 
 /* What the join knows of a rank's kernels of NCCL: from their start on, which the rank's own model

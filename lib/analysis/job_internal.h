@@ -275,6 +275,8 @@ int gwa_job_align(struct gwa_job *job);
  * post: `shown` and `bound` of the collectives, and the kinds' times. 0 or -ENOMEM. */
 int gwa_job_learn(struct gwa_job *job);
 double gwa_job_transfer_ns(const struct job_kind *k, double calls, double bytes);
+/* How far the model may be off where it comes to a collective. */
+double gwa_job_doubt_ns(const struct gwa_job *job, const struct job_collective *c);
 /* Until more is known, less than any link takes: what ends are shown then is corrected upwards,
  * while a longer guess would explain every wait. */
 #define JOB_GUESS_NS       5000

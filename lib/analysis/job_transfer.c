@@ -229,8 +229,7 @@ static size_t equations_of(const struct gwa_job *job, struct equation *list)
     return n;
 }
 
-/* How far the model may be off where it comes to it. */
-static double doubt_ns(const struct gwa_job *job, const struct job_collective *c)
+double gwa_job_doubt_ns(const struct gwa_job *job, const struct job_collective *c)
 {
     return OFF_NS + job->off_share * (double)c->modelled;
 }
@@ -250,7 +249,7 @@ static void fit_kind(struct gwa_job *job, unsigned k, const struct equation *lis
             all += (double)c->path[m].calls;
         double off = list[i].ns - path_ns(job, c);
         double time = gwa_job_transfer_ns(kind, calls, bytes) + off;
-        double weight = 1 / (fmax(fabs(off), doubt_ns(job, c)) * all);
+        double weight = 1 / (fmax(fabs(off), gwa_job_doubt_ns(job, c)) * all);
         s.cc += weight * calls * calls;
         s.cb += weight * calls * bytes;
         s.bb += weight * bytes * bytes;
@@ -272,7 +271,7 @@ static bool stands_out(const struct gwa_job *job, unsigned k, const struct equat
     double worth = 0, took = 0;
     for (size_t i = 0; i < count; i++) {
         const struct job_collective *c = list[i].c;
-        double calls = (double)c->path[k].calls, doubt = doubt_ns(job, c);
+        double calls = (double)c->path[k].calls, doubt = gwa_job_doubt_ns(job, c);
         worth += calls * calls / (doubt * doubt);
         took += calls / (doubt * doubt) *
                 gwa_job_transfer_ns(&job->kinds[k], calls, (double)c->path[k].bytes);
@@ -298,32 +297,53 @@ static int fit(struct gwa_job *job)
 
 /* ---- all ------------------------------------------------------------------------------ */
 
-/* By which share of what was modelled a call returned sooner than it should have; else 0. */
-static double sooner(const struct gwa_job *job, size_t rank, const struct job_seen *s)
+/* By which share of what was modelled a call returned sooner than it should have; 0: it did not. */
+struct sooner {
+    double share, modelled;
+};
+
+static struct sooner sooner(const struct gwa_job *job, size_t rank, const struct job_seen *s)
 {
     struct expected e = without_newest(job, rank, s);
     raise_to(job, rank, s->on[1], s->after[1], &e);
     int64_t at = job_common(job_clock_of(job, rank), s->at);
-    return e.at > at + SLACK_NS && e.modelled > TELLING_NS ? (double)(e.at - at) / e.modelled : 0;
+    bool is = e.at > at + SLACK_NS && e.modelled > TELLING_NS;
+    return (struct sooner){is ? (double)(e.at - at) / e.modelled : 0, e.modelled};
+}
+
+static int by_share(const void *a, const void *b)
+{
+    const struct sooner *x = a, *y = b;
+    return (x->share > y->share) - (x->share < y->share);
+}
+
+/* Of nine tenths of the time that was modelled it is no more. */
+static double usual_share(struct sooner *list, size_t count)
+{
+    double all = 0, below = 0;
+    size_t i = 0;
+    qsort(list, count, sizeof(*list), by_share);
+    for (size_t k = 0; k < count; k++)
+        all += list[k].modelled;
+    while (i + 1 < count && (below += list[i].modelled) < 0.9 * all)
+        i++;
+    return count ? list[i].share : 0;
 }
 
 /* Before anything was shown. That it ran later than modelled may have other reasons, but as often
- * as sooner it does. Nine of ten are off by no more. */
+ * as sooner it does. */
 static int learn_share(struct gwa_job *job, size_t seen)
 {
-    double *list = calloc(seen ? seen : 1, sizeof(*list));
+    struct sooner *list = calloc(seen ? seen : 1, sizeof(*list));
     size_t used = 0;
     if (!list)
         return -ENOMEM;
     for (size_t i = 0; i < job->count; i++)
         for (size_t k = 0; k < job->ranks[i].rows.seen_count; k++) {
-            double share = sooner(job, i, &job->ranks[i].rows.seen[k]);
-            if (share > 0)
-                list[used++] = share;
+            list[used] = sooner(job, i, &job->ranks[i].rows.seen[k]);
+            used += list[used].share > 0;
         }
-    qsort(list, used, sizeof(*list), gwa_by_value);
-    double share = used ? list[used * 9 / 10] : 0;
-    job->off_share = fmin(fmax(share, SHARE_LEAST), SHARE_MOST);
+    job->off_share = fmin(fmax(usual_share(list, used), SHARE_LEAST), SHARE_MOST);
     free(list);
     return 0;
 }

@@ -48,6 +48,7 @@ void sim_config_read(void)
     c->is_virtual = clock && !strcmp(clock, "virtual");
     c->speed = env_speed("SIM_SPEED");
     c->device_speed = env_speed("SIM_DEVICE_SPEED");
+    c->heat = env_double("SIM_HEAT", 0);
     c->link = env_speed("SIM_LINK_SPEED");
     c->offset_ns = (int64_t)env_u64("SIM_CLOCK_OFFSET_NS", 0);
     c->patience_ns = (int64_t)(env_double("SIM_PATIENCE", 60) * 1e9);

@@ -9,6 +9,7 @@ struct sim_config {
     bool is_virtual;      /* SIM_CLOCK=virtual */
     double speed;         /* SIM_SPEED: host costs and device work are divided by it */
     double device_speed;  /* SIM_DEVICE_SPEED: kernels' work is divided by it, too */
+    double heat;          /* SIM_HEAT: by this share kernels last longer now and then */
     double link;          /* SIM_LINK_SPEED: factor on the rates of copies and of collectives */
     int64_t offset_ns;    /* SIM_CLOCK_OFFSET_NS: what a recorder's clock is ahead of the truth's */
     int64_t patience_ns;  /* SIM_PATIENCE: seconds of real time that a rank waits for others */

@@ -327,6 +327,14 @@ static bool poll_met(const struct sim_op *op)
 }
 
 /* The ranks of a collective spin until all have come. */
+/* A device that is near its limit of power slows down now and then: each at times of its own. */
+#define HEAT_NS 2000000000
+static double heat(int64_t t)
+{
+    uint64_t at = (uint64_t)t + sim_hash(sim_cfg.seed, 7) % HEAT_NS;
+    return at % HEAT_NS < HEAT_NS / 2 ? 1 + sim_cfg.heat : 1;
+}
+
 static void start_member(struct sim_op *op, int64_t t)
 {
     struct sim_group *g = op->group;
@@ -423,6 +431,8 @@ static void start(struct sim_op *op, int64_t t)
     d->engines[op->engine].running++;
     switch ((enum sim_op_type)op->type) {
     case OP_KERNEL:
+        op->work *= heat(t);
+        /* fall through */
     case OP_MEMSET:
         take_work(d, t);
         d->running[d->nrunning++] = op;

@@ -16,6 +16,9 @@
  *     excess   all: four micro-batches a step, each of which reduces all gradients
  *     hidden   all: gradients are so few that backward hides their reduction
  *     exposed  all: gradients are so many that it cannot
+ *     queue    all: they read their loss so seldom that launch queues fill
+ *     heat     the same, and devices slow down now and then, each at times of its own
+ *     slower   the same, and its device is slower by 4 %
  *     dead     it is killed half-way
  *
  * Over HOSTS machines (see host_name.c), whose clocks differ by up to so many SECONDS. DIR gets the
@@ -74,6 +77,12 @@ static cudaStream_t compute, side;
 static cudaEvent_t ready, reduced;
 static ncclComm_t comm;
 static bool reduces;
+
+/* All of these do. */
+static bool reads_seldom(void)
+{
+    return planted("queue") || planted("heat") || planted("slower");
+}
 
 static bool mine(const char *what)
 {
@@ -159,7 +168,7 @@ static void train_step(long step)
     }
     for (int i = 0; i < 4; i++)
         op(ADAM);
-    if (step % 5 == 4) {
+    if (step % (reads_seldom() ? 50 : 5) == 4) {
         CHECK(cudaMemcpyAsync(pinned, memory, 4, cudaMemcpyDeviceToHost, compute));
         CHECK(cudaStreamSynchronize(compute));
         note_copy("D2H", false, 4);
@@ -207,6 +216,10 @@ static void prepare(long r)
         set_variable("SIM_TRUTH", "%s/%ld.json", truth_dir, r);
     if (r == faulty && planted("gpu"))
         set_variable("SIM_DEVICE_SPEED", "0.6");
+    if (planted("heat"))
+        set_variable("SIM_HEAT", "0.08");
+    if (r == faulty && planted("slower"))
+        set_variable("SIM_DEVICE_SPEED", "0.96");
     if (r == faulty && planted("link"))
         set_variable("SIM_LINK_SPEED", "0.125");
 }
