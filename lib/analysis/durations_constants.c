@@ -13,6 +13,8 @@
 #define SHORTEST_NS 750
 #define SHORT_LEAST 4 /* samples that it takes */
 #define SURE        2 /* standard errors */
+/* Less may be for a shortest kernel that is shorter, or for chance. */
+#define EXCESS_LEAST_NS 500
 /* Of a gap as measured: between large kernels of an H200 they are up to 0.9 us longer. */
 #define ALONE_ERROR 150.0
 
@@ -106,7 +108,8 @@ double gwa_durations_excess(const struct gwa_durations *d)
         double pair = s->pairs.mean - busy + SURE * standard_error(s->pairs.m2 / (n - 1), n);
         least = fmin(least, pair);
     }
-    return fmax(d->constant[GWT_SAMPLE_KERNEL] + SHORTEST_NS - least, 0);
+    double excess = d->constant[GWT_SAMPLE_KERNEL] + SHORTEST_NS - least;
+    return excess > EXCESS_LEAST_NS ? excess : 0;
 }
 
 bool gwa_durations_gap(const struct gwa_durations *d, bool graph, double *ns, double *error)
