@@ -92,7 +92,8 @@ static char *detail(const struct gwt_trace *trace, const struct gwt_event *e)
                        GWT_COMM(e->arg));
     case GWT_EVENT_RECORD:
     case GWT_STREAM_WAIT:
-        return xprintf("event %llx", (unsigned long long)e->value);
+        return xprintf("event %llx%s", (unsigned long long)e->value,
+                       sub == GWT_STAMP ? " with a time stamp" : "");
     case GWT_ALLOCATOR:
         return xprintf("%+lld bytes allocated %llu reserved %llu", (long long)e->size,
                        (unsigned long long)e->allocated, (unsigned long long)e->reserved);

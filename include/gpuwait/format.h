@@ -212,7 +212,8 @@ enum gwt_stack_why {
 #define GWT_F_APPROX   0x0200u /* the graph was edited after instantiation: counts may differ */
 #define GWT_F_CLOSING  0x0400u /* the closing half of a pair: capture end, destroy */
 #define GWT_F_UNWOUND  0x0800u /* the call never returned: an exception or cancellation left it */
-/* COPY: enum gwt_direction; SYNC: enum gwt_scope; LAUNCH, GRAPH_LAUNCH, MEMSET: enum gwt_timed */
+/* COPY: enum gwt_direction; SYNC: enum gwt_scope; LAUNCH, GRAPH_LAUNCH, MEMSET: enum gwt_timed;
+ * EVENT_RECORD: enum gwt_stamp */
 #define GWT_F_SUB_SHIFT  12
 #define GWT_F_SUB(flags) ((unsigned)(flags) >> GWT_F_SUB_SHIFT)
 
@@ -228,6 +229,10 @@ enum gwt_direction {
 
 /* It stands between two events of the recorder's, which takes the device time: a SAMPLE tells. */
 enum gwt_timed { GWT_NOT_TIMED = 0, GWT_TIMED = 1, GWT_TIMED_BEHIND_SPACER = 2 };
+
+/* Whether the event was created to take a time stamp, which holds up what follows it. 0 too
+ * while timing is off, and in dumps that do not tell. */
+enum gwt_stamp { GWT_NO_STAMP = 0, GWT_STAMP = 1 };
 
 enum gwt_scope { GWT_SCOPE_DEVICE = 1, GWT_SCOPE_STREAM = 2, GWT_SCOPE_EVENT = 3 };
 

@@ -435,7 +435,7 @@ int gw_finish_short(struct gw_frame *own, uint64_t t1, int status)
 }
 
 /* What the sampler must know of calls other than launches. */
-static void tell_sampler(const struct gw_frame *f, const struct gwt_record *r, uint64_t t1)
+static void tell_sampler(const struct gw_frame *f, struct gwt_record *r, uint64_t t1)
 {
     switch (f->kind) {
     case GWT_GRAPH_LAUNCH:
@@ -450,7 +450,8 @@ static void tell_sampler(const struct gw_frame *f, const struct gwt_record *r, u
         gw_stream_awaited(r->stream, GWT_F_SUB(r->flags), t1);
         break;
     case GWT_EVENT_RECORD:
-        gw_event_recorded((const void *)(uintptr_t)f->value, r->stream, t1);
+        if (gw_event_recorded((const void *)(uintptr_t)f->value, r->stream, t1))
+            r->flags |= GWT_STAMP << GWT_F_SUB_SHIFT;
         break;
     case GWT_NCCL:
         gw_stream_carries_collectives(r->stream);

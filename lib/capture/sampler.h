@@ -127,7 +127,8 @@ void gw_stream_carries_collectives(uint16_t stream);
 
 /* user_timing.c: events by which the program measures. Times are ticks of the record clock. */
 void gw_event_created(const void *event, unsigned flags);
-void gw_event_recorded(const void *event, uint16_t stream, uint64_t now);
+/* post: whether it was created to take time stamps */
+bool gw_event_recorded(const void *event, uint16_t stream, uint64_t now);
 void gw_events_read(const void *start, const void *end); /* the time between them */
 /* Is the stream between two of them, or may it be? Where it is not known for so many ticks: no. */
 bool gw_user_times(uint16_t stream, uint64_t now, uint64_t hold);

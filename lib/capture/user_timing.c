@@ -79,14 +79,14 @@ void gw_events_read(const void *start, const void *end)
         gw_store_relaxed(&events[i].reach, reach);
 }
 
-void gw_event_recorded(const void *event, uint16_t stream, uint64_t now)
+bool gw_event_recorded(const void *event, uint16_t stream, uint64_t now)
 {
     unsigned i = slot_of(event);
     if (!in_slot(i, event))
-        return;
+        return false;
     uint32_t records = gw_load_relaxed(&events[i].records);
     if (records == UNREAD)
-        return;
+        return true;
     if (records < UNREAD)
         gw_store_relaxed(&events[i].records, records + 1);
     uint32_t count = gw_load_relaxed(&streams[stream].count) + 1;
@@ -105,6 +105,7 @@ void gw_event_recorded(const void *event, uint16_t stream, uint64_t now)
             gw_store_relaxed(&streams[stream].begun, 0);
     } else
         gw_store_relaxed(&streams[stream].unsure, now);
+    return true;
 }
 
 bool gw_user_times(uint16_t stream, uint64_t now, uint64_t hold)

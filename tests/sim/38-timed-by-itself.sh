@@ -36,10 +36,11 @@ from events import events
 marks, samples = [], []
 for e in events(sys.argv[1]):
     if e["kind"] == "EVENT_RECORD":
+        stamped = e["detail"].endswith(" with a time stamp")
         marks.append(e["t0_ns"])
     elif e["kind"] == "SAMPLE":
         samples.append(e["t0_ns"])
-assert samples
+assert samples and stamped, "the newest was made to measure"
 intervals = list(zip(marks[::3], marks[2::3]))
 # what the sampler saw before it knew any of these events may hold it off for a second
 between = [(a[1], b[0]) for a, b in zip(intervals, intervals[1:]) if a[1] > samples[0] + 10**9]

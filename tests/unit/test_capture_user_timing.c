@@ -178,7 +178,10 @@ static void made_anew(void **state)
 static void without_timing(void **state)
 {
     (void)state;
+    gw_event_created(A, 0);
+    assert_true(gw_event_recorded(A, 2, ++now));
     gw_event_created(A, 2);
+    assert_false(gw_event_recorded(A, 2, ++now));
     record(A, 1);
     assert_false(times(1));
     gw_events_read(A, B);
