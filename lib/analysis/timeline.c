@@ -40,6 +40,9 @@ struct gwa_timeline *gwa_timeline_new(const struct gwt_trace *trace, struct gwa_
         t->model.ns[GWA_HANDOVER] = GWA_HANDOVER_NS * gwa_durations_pace(durations);
     }
     gwa_model_start(&t->model);
+    struct gwa_delay pair = gwa_durations_delay(durations, GWT_TIMED_BEHIND_SPACER);
+    t->held_ns = (int32_t)pair.events;
+    t->stamp_ns = (int32_t)fmax(pair.before - t->model.ns[GWA_GAP], 0);
     t->launches_block = blocking && strtol(blocking, NULL, 10) != 0;
     t->streams = calloc(STREAMS, sizeof(*t->streams));
     t->events = calloc(EVENTS, sizeof(*t->events));
@@ -262,6 +265,8 @@ static int copy(struct gwa_timeline *t, const struct gwt_event *e, struct stream
         /* From there the call returns once the data is staged. */
         how.arrival = e->t1_ns - (int64_t)how.ns;
         gwa_raise_to(&how.arrival, e->t0_ns);
+        if (e->value > PAGEABLE_AT_ONCE && !how.at_return)
+            gwa_timeline_waited(t, e, s, how.arrival - (int64_t)duration.error, (int64_t)how.ns);
     } else {
         how.at_return = e->flags & GWT_F_BLOCKING || t->launches_block;
     }
@@ -339,12 +344,17 @@ static void record_event(struct gwa_timeline *t, const struct gwt_event *e, stru
                            .end = s->end,
                            .sooner = s->device->sooner,
                            .stream = s->id};
+    if (GWT_F_SUB(e->flags) == GWT_STAMP) {
+        r->stamp = t->stamp_ns;
+        if (s->behind < t->held_ns)
+            s->behind = t->held_ns;
+    }
     if (s->wait.at > r->end.at)
         r->end = s->wait;
 }
 
 /* Of the same stream the newer; else in place of the oldest. */
-static void remember_wait(struct stream *s, const struct recorded *r)
+static void remember_wait(struct stream *s, const struct recorded *r, struct moment end)
 {
     struct waited_for *to = &s->waited_for[0];
     for (size_t i = 0; i < WAITED_FOR; i++) {
@@ -356,7 +366,11 @@ static void remember_wait(struct stream *s, const struct recorded *r)
         if (w->before < to->before)
             to = w;
     }
-    *to = (struct waited_for){.before = s->ordinal + 1, .ordinal = r->ordinal, .stream = r->stream};
+    *to = (struct waited_for){.before = s->ordinal + 1,
+                              .ordinal = r->ordinal,
+                              .end = end,
+                              .stamp = r->stamp,
+                              .stream = r->stream};
 }
 
 static void wait_for_event(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
@@ -364,9 +378,12 @@ static void wait_for_event(struct gwa_timeline *t, const struct gwt_event *e, st
     const struct recorded *r = gwa_timeline_recorded(t, e->value);
     if (!r->stream || r->handle != e->value || r->stream == s->id)
         return;
-    gwa_timeline_wait_until(s, gwa_timeline_handed_over(t, gwa_timeline_recorded_end(t, r)));
+    struct moment end = gwa_timeline_recorded_end(t, r), stamped = end;
+    if (end.at != NEVER)
+        stamped.at += r->stamp;
+    gwa_timeline_wait_until(s, gwa_timeline_handed_over(t, stamped));
     gwa_timeline_mark_dirty(s);
-    remember_wait(s, r);
+    remember_wait(s, r, end);
 }
 
 static int event(struct gwa_timeline *t, const struct gwt_event *e)

@@ -3,9 +3,10 @@
  * Per stream in order of submission, an asynchronous operation starts at the latest of: the
  * end of the one before it plus a gap, the ends it waits for through events and the rules of
  * the legacy default stream, and the return of its call plus the time that a submission takes
- * to arrive. Its length is expected from the samples (durations.h). Operations whose call
- * blocks end at its return. A blocking call that waited bounds the model: what it waited for
- * had ended when it returned, so operations that the model ends later are cut. Where the model
+ * to arrive. Its length is expected from the samples (durations.h). Copies from the host, and
+ * copies to it, go one at a time; events with a time stamp hold up what is behind them. Operations
+ * whose call blocks end at its return. A blocking call that waited bounds the model: what it waited
+ * for had ended when it returned, so operations that the model ends later are cut. Where the model
  * ends them earlier, the last is stretched as far as the durations' own uncertainty explains.
  * What was cut had, in other streams too, what it waited for before it and what waits for it
  * behind it: either moves with it.

@@ -14,6 +14,7 @@ struct target { /* what a call waited for in one stream */
     struct stream *stream;
     uint64_t ordinal;  /* up to here */
     struct moment end; /* by the model; NEVER: nothing */
+    int64_t after; /* ns until a time stamp behind it was taken, for which the call waited too */
 };
 
 /* It waited for the newest operation there is. */
@@ -22,15 +23,21 @@ static bool at_tip(const struct target *t)
     return t->ordinal == t->stream->ordinal && t->end.at == t->stream->end.at;
 }
 
+static struct target tip_of(const struct gwa_timeline *t, struct stream *s)
+{
+    return (struct target){
+        .stream = s, .ordinal = s->ordinal, .end = s->end, .after = s->behind ? t->stamp_ns : 0};
+}
+
 /* All that the stream had been given when a call was entered. */
-static struct target given_before(struct stream *s, int64_t entry)
+static struct target given_before(const struct gwa_timeline *t, struct stream *s, int64_t entry)
 {
     const struct gwa_queue *q = &s->queue;
     size_t i = q->count;
     while (i && gwa_queue_at(q, i - 1)->entry > entry)
         i--;
     if (i == q->count && s->last_entry <= entry)
-        return (struct target){.stream = s, .ordinal = s->ordinal, .end = s->end};
+        return tip_of(t, s);
     if (i)
         return (struct target){.stream = s,
                                .ordinal = s->ordinal - (q->count - i),
@@ -81,6 +88,17 @@ static void cut(const struct target *target, int64_t by)
     move_up(s, i + 1);
 }
 
+static struct target waited_in(struct stream *of, const struct waited_for *w)
+{
+    struct target out = {.stream = of, .ordinal = w->ordinal, .end = w->end, .after = w->stamp};
+    size_t k = gwa_timeline_index_of(of, w->ordinal);
+    if (w->ordinal == of->ordinal)
+        out.end = of->end;
+    else if (k < of->queue.count)
+        out.end.at = gwa_queue_at(&of->queue, k)->end;
+    return out;
+}
+
 /* What a stream had waited for on its way had ended too. */
 static void cut_waited_for(const struct gwa_timeline *t, const struct target *target, int64_t by)
 {
@@ -91,12 +109,45 @@ static void cut_waited_for(const struct gwa_timeline *t, const struct target *ta
         if (!of || of->device != s->device ||
             (w->before > target->ordinal && target->ordinal != s->ordinal))
             continue;
-        struct target other = {.stream = of, .ordinal = w->ordinal, .end = of->end};
-        size_t k = gwa_timeline_index_of(of, w->ordinal);
-        if (k < of->queue.count)
-            other.end.at = gwa_queue_at(&of->queue, k)->end;
+        struct target other = waited_in(of, w);
         cut(&other, by);
     }
+}
+
+static struct target later_target(struct target a, struct target b)
+{
+    if (b.end.at == NEVER || (a.end.at != NEVER && b.end.at + b.after <= a.end.at + a.after))
+        return a;
+    return b;
+}
+
+/* Where a stream was told to wait and given nothing since, a call that waits for it waits for that
+ * too, in the other stream. post: what ends last by the model. */
+static struct target waits_for(const struct gwa_timeline *t, struct target own)
+{
+    const struct stream *s = own.stream;
+    struct target last = own;
+    for (size_t i = 0; i < WAITED_FOR && own.ordinal == s->ordinal; i++) {
+        const struct waited_for *w = &s->waited_for[i];
+        struct stream *of = t->streams[w->stream];
+        if (!of || of->device != s->device || w->before != s->ordinal + 1 || w->end.at == NEVER)
+            continue;
+        last = later_target(last, waited_in(of, w));
+    }
+    return last;
+}
+
+/* The same of an operation, which the rules of the legacy stream make wait too. */
+static struct target operation_waits_for(const struct gwa_timeline *t, struct stream *s)
+{
+    const struct device *d = s->device;
+    struct target last = waits_for(t, tip_of(t, s));
+    if (s->blocking && d->legacy)
+        last = later_target(last, tip_of(t, d->legacy));
+    for (size_t i = 0; i < d->streams_count && s->type == GWT_STREAM_LEGACY; i++)
+        if (d->streams[i]->blocking)
+            last = later_target(last, tip_of(t, d->streams[i]));
+    return last;
 }
 
 static void find_busy_until(struct device *d)
@@ -240,7 +291,7 @@ static bool ran_alone(const struct stream *s)
 /* By the model it had to; or the call was long and the work ended shortly before, if that. */
 static bool has_waited(const struct gwt_event *e, const struct target *last)
 {
-    if (last->end.at > e->t0_ns)
+    if (last->end.at + last->after > e->t0_ns)
         return true;
     return e->t1_ns - e->t0_ns > WAITED_NS &&
            (double)(e->t0_ns - last->end.at) <
@@ -251,7 +302,7 @@ static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct tar
 {
     struct gwa_timeline_device *out = &last->stream->device->out;
     bool inside = gwa_ranges_hold(t->ranges, e->t0_ns);
-    double late = (double)(e->t1_ns - last->end.at);
+    double late = (double)(e->t1_ns - last->after - last->end.at);
     if (!has_waited(e, last))
         return;
     if (inside) {
@@ -261,9 +312,9 @@ static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct tar
     if (!t->model.fixed) {
         gwa_model_learn(&t->model, last->end, ran_alone(last->stream), late);
         respace(t, last);
-        move_end(last, (int64_t)gwa_model_explained(&t->model, last->end,
-                                                    (double)(e->t1_ns - last->end.at)));
-        late = (double)(e->t1_ns - last->end.at);
+        late = (double)(e->t1_ns - last->after - last->end.at);
+        move_end(last, (int64_t)gwa_model_explained(&t->model, last->end, late));
+        late = (double)(e->t1_ns - last->after - last->end.at);
     }
     double missed = fabs(late - t->model.ns[GWA_WAKE]);
     if (inside && missed > EXCESS_LEAST)
@@ -273,11 +324,11 @@ static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct tar
 void gwa_timeline_waited(const struct gwa_timeline *t, const struct gwt_event *e, struct stream *s,
                          int64_t by, int64_t ns)
 {
-    struct target last = {.stream = s, .ordinal = s->ordinal, .end = s->end};
+    struct target last = operation_waits_for(t, s);
     if (t->model.fixed || last.end.at == NEVER || e->t1_ns - e->t0_ns - ns < WAITED_NS ||
         !has_waited(e, &last))
         return;
-    double late = (double)(by - last.end.at) - t->model.ns[GWA_HANDOVER];
+    double late = (double)(by - last.end.at - last.after) - t->model.ns[GWA_HANDOVER];
     if (late > 0)
         move_end(&last,
                  (int64_t)gwa_model_explained(&t->model, last.end, late + t->model.ns[GWA_WAKE]));
@@ -290,7 +341,7 @@ static void one_stream(struct gwa_timeline *t, const struct gwt_event *e, struct
     struct stream *s = target.stream;
     if (target.end.at == NEVER)
         return;
-    int64_t from = target.end.at, by = e->t1_ns - SEEN_NS;
+    int64_t from = target.end.at, by = e->t1_ns - target.after - SEEN_NS;
     anchor(t, e, &target);
     cut(&target, by);
     cut_waited_for(t, &target, by);
@@ -302,11 +353,23 @@ static void one_stream(struct gwa_timeline *t, const struct gwt_event *e, struct
     find_busy_until(s->device);
 }
 
+static void whole_stream(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
+{
+    struct target own = given_before(t, s, e->t0_ns), last = waits_for(t, own);
+    one_stream(t, e, last);
+    if (last.stream == s || own.end.at == NEVER)
+        return;
+    cut(&own, e->t1_ns - SEEN_NS);
+    if (s->wait.at > e->t1_ns)
+        s->wait = (struct moment){.at = e->t1_ns};
+    find_busy_until(s->device);
+}
+
 static void whole_device(struct gwa_timeline *t, const struct gwt_event *e, struct device *d)
 {
     struct target last = {.end = {.at = NEVER}};
     for (size_t i = 0; i < d->streams_count; i++) {
-        struct target target = given_before(d->streams[i], e->t0_ns);
+        struct target target = given_before(t, d->streams[i], e->t0_ns);
         if (target.end.at > last.end.at)
             last = target;
     }
@@ -315,10 +378,10 @@ static void whole_device(struct gwa_timeline *t, const struct gwt_event *e, stru
     anchor(t, e, &last);
     for (size_t i = 0; i < d->streams_count; i++) {
         struct stream *s = d->streams[i];
-        struct target target = given_before(s, e->t0_ns);
+        struct target target = given_before(t, s, e->t0_ns);
         if (target.end.at == NEVER)
             continue;
-        cut(&target, e->t1_ns - SEEN_NS);
+        cut(&target, e->t1_ns - target.after - SEEN_NS);
         if (target.ordinal != s->ordinal)
             continue;
         if (s->wait.at > e->t1_ns)
@@ -336,7 +399,7 @@ void gwa_timeline_sync(struct gwa_timeline *t, const struct gwt_event *e)
         break;
     case GWT_SCOPE_STREAM:
         if (t->streams[e->stream])
-            one_stream(t, e, given_before(t->streams[e->stream], e->t0_ns));
+            whole_stream(t, e, t->streams[e->stream]);
         break;
     case GWT_SCOPE_EVENT: {
         const struct recorded *r = gwa_timeline_recorded(t, e->value);
@@ -344,8 +407,10 @@ void gwa_timeline_sync(struct gwa_timeline *t, const struct gwt_event *e)
         if (!r->stream || r->handle != e->value || !s || !r->ordinal)
             break;
         one_stream(t, e,
-                   (struct target){
-                       .stream = s, .ordinal = r->ordinal, .end = gwa_timeline_recorded_end(t, r)});
+                   (struct target){.stream = s,
+                                   .ordinal = r->ordinal,
+                                   .end = gwa_timeline_recorded_end(t, r),
+                                   .after = r->stamp});
         break;
     }
     }

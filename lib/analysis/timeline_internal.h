@@ -27,7 +27,9 @@ enum engine { ENGINE_COMPUTE, ENGINE_H2D, ENGINE_D2H, ENGINE_NONE };
 /* An event of another stream that this one waits for, by ordinals of either. */
 struct waited_for {
     uint64_t before, ordinal;
-    uint16_t stream; /* 0: none */
+    struct moment end; /* of `ordinal` then */
+    int32_t stamp;     /* as of struct recorded */
+    uint16_t stream;   /* 0: none */
 };
 #define WAITED_FOR 4 /* newest of as many streams */
 
@@ -52,7 +54,13 @@ struct stream {
     size_t run;
     int64_t run_start;
     uint8_t engine; /* of the last operation */
-    int32_t behind; /* an event of the recorder's follows that: its successor starts no sooner */
+    int32_t behind; /* an event with a time stamp follows that: its successor starts no sooner */
+};
+
+/* A copy engine's newest copy. */
+struct copying {
+    int64_t start;
+    struct moment end;
 };
 
 struct device {
@@ -63,8 +71,9 @@ struct device {
     struct stream **dirty; /* streams_room of them fit */
     size_t dirty_count;
     struct stream *legacy;
-    int64_t busy_until;        /* the latest end of all streams ... */
-    const struct stream *busy; /* ... this one's; and of the others */
+    struct copying copying[ENGINE_NONE]; /* compute's is not used */
+    int64_t busy_until;                  /* the latest end of all streams ... */
+    const struct stream *busy;           /* ... this one's; and of the others */
     int64_t beside_until;
     int64_t sooner; /* ns that calls have shown it to be ahead of the model, in all */
     size_t queued;
@@ -79,6 +88,7 @@ struct recorded { /* the newest record of an event */
     uint64_t ordinal; /* of its stream then */
     struct moment end;
     int64_t sooner;  /* of its device then */
+    int32_t stamp;   /* ns that it ends later than what is before it */
     uint16_t stream; /* 0: none */
 };
 
@@ -103,6 +113,8 @@ struct gwa_timeline {
     bool launches_block;
     double pageable[2]; /* ns per byte that staging takes, to the device and from it; 0: not seen */
     struct gwa_model model;
+    int32_t stamp_ns;      /* from an operation's end to that of an event with a time stamp ... */
+    int32_t held_ns;       /* ... and to the start of what is behind that */
     int64_t now;           /* return of the event at hand */
     double placed_ns;      /* length of what it submitted */
     struct stream *placed; /* where that is the newest piece; NULL: it submitted nothing */
@@ -113,7 +125,7 @@ struct gwa_timeline {
 };
 
 struct recorded *gwa_timeline_recorded(struct gwa_timeline *t, uint64_t handle);
-/* Its end, as far as known by now. */
+/* The end of what is before it, as far as known by now. */
 struct moment gwa_timeline_recorded_end(const struct gwa_timeline *t, const struct recorded *r);
 
 /* Index in the queue of an ordinal; the queue's count where it was swept already. */

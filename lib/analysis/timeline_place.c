@@ -157,6 +157,19 @@ static void restart(struct stream *s, int64_t start)
     s->run_start = start;
 }
 
+/* An engine moves one copy at a time, in the order in which they come to it. */
+static int64_t wait_for_engine(struct stream *s, const struct placing *how, int64_t start,
+                               struct spot *p)
+{
+    const struct copying *c = &s->device->copying[how->engine];
+    if (how->engine == ENGINE_COMPUTE || c->start > start || c->end.at <= start)
+        return start;
+    s->end = c->end;
+    restart(s, c->end.at);
+    p->lower = c->end.at;
+    return c->end.at;
+}
+
 /* The latest of what it waits for decides, and what that rests on is what the end rests on. */
 static void behind(struct stream *s, const struct gwt_event *e, struct placing *how, int64_t ns,
                    struct spot *p)
@@ -176,6 +189,7 @@ static void behind(struct stream *s, const struct gwt_event *e, struct placing *
         s->end = (struct moment){.at = s->end.at};
         restart(s, start);
     }
+    start = wait_for_engine(s, how, start, p);
     if (start > e->t1_ns + GWA_LONGEST_NS)
         start = e->t1_ns + GWA_LONGEST_NS;
     p->start = start;
@@ -241,6 +255,8 @@ static inline __attribute__((always_inline)) int place(struct gwa_timeline *t,
     s->end.beside += (float)shared;
     s->end.variance += (float)(spread * spread);
     s->engine = how->engine;
+    if (how->engine != ENGINE_COMPUTE)
+        d->copying[how->engine] = (struct copying){p.start, s->end};
     t->placed_ns = how->ns;
     how->inside = gwa_ranges_hold(t->ranges, e->t0_ns);
     if (how->inside)

@@ -282,6 +282,27 @@ static void a_stream_waits_for_the_record_of_before(void **state)
     end(&r);
 }
 
+/* A pair adds 2.25 to a kernel and, in a stream that is busy, 0.6 more: so long it takes from the
+ * one kernel to the other with an event between them; less a gap, until that event is over. */
+static void an_event_with_a_time_stamp_holds_up_what_is_behind_it(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 50);
+    lasts(t, GWT_SAMPLE_KERNEL, K_GEMM, 10);
+    launch(t, 0, S_A, K_ADD);                                          /* A: 3..53 */
+    record_event(t, 2, S_A, 77)->flags = GWT_STAMP << GWT_F_SUB_SHIFT; /* until 54.25 */
+    launch(t, 4, S_A, K_GEMM);                                         /* A: 55.85..65.85 */
+    wait_event(t, 6, S_B, 77);
+    launch(t, 8, S_B, K_GEMM);    /* B: 56.25..66.25 */
+    launch(t, 10, S_A, K_GEMM);   /* A: 66.85..76.85 */
+    record_event(t, 12, S_A, 78); /* without one */
+    launch(t, 14, S_A, K_GEMM);   /* A: 77.85..87.85 */
+    struct run r = run(t);
+    assert_sums(&r, 84.85, 50 + 10.4 + 10 + 10, 0, 0);
+    end(&r);
+}
+
 static void the_legacy_stream_and_blocking_streams_take_turns(void **state)
 {
     struct gwt_trace *t = timed();
@@ -533,6 +554,64 @@ static void uncertain_work_may_have_lasted_until_the_wait_ended(void **state)
     assert_near(us(r.sums.time[GWA_COMPUTE]), 183 + (100 + most) + 100, 3);
     assert_near(us((double)r.sums.gaps[1].start), 186, 3);
     assert_true(r.device->excess_ns > 500 * US);
+    end(&r);
+}
+
+/* A stream that only waits for another: who waits for it waits for the other's work, which lasted
+ * so long, and not for the stream's own, which was over. */
+static void a_wait_for_a_stream_that_waits_shows_the_work_that_it_waits_for(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    for (int i = -1; i < 2; i++) /* 100 on the average, give or take 50 */
+        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 100 + 50 * i);
+    lasts(t, GWT_SAMPLE_KERNEL, K_GEMM, 10);
+    launch(t, 0, S_A, K_ADD);  /* A: 3..103 */
+    launch(t, 2, S_B, K_GEMM); /* B: 5..15 */
+    record_event(t, 4, S_A, 5);
+    wait_event(t, 6, S_B, 5);
+    sync_stream(t, 8, 190, S_B); /* waking up takes some 4: until 186 or so */
+    launch(t, 1000, S_A, K_GEMM);
+    struct run r = run_learning(t);
+    assert_near(us(r.sums.time[GWA_COMPUTE]), 183 + 10, 3);
+    assert_near(us((double)r.sums.gaps[0].start), 186, 3);
+    end(&r);
+}
+
+/* The same of a copy whose call returns once the data is staged, which it is behind the work before
+ * it only. */
+static void a_pageable_copy_shows_when_the_work_before_it_ended(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    for (int i = -1; i < 2; i++) /* 100 on the average, give or take 50 */
+        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 100 + 50 * i);
+    copies_last(t, GWT_SAMPLE_H2D, 1 << 20, 20);
+    copy(t, 0, 86, S_A, GWT_H2D, 1 << 20, GWT_F_PAGEABLE); /* 85 % of 80, the call's part off: 68 */
+    launch(t, 200, S_A, K_ADD);                            /* 203..303 */
+    /* a little slower: 381..450; it may have begun a fifth sooner, and a hand-over: 365 */
+    copy(t, 202, 450, S_A, GWT_H2D, 1 << 20, GWT_F_PAGEABLE);
+    struct run r = run_learning(t);
+    assert_near(us(r.sums.time[GWA_COMPUTE]), 163, 3);
+    assert_near(us(r.sums.time[GWA_COPY]), 68 + 69, 0.5);
+    end(&r);
+}
+
+static void copies_of_one_direction_take_turns(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    copies_last(t, GWT_SAMPLE_H2D, 1 << 20, 20);
+    copies_last(t, GWT_SAMPLE_D2H, 1 << 20, 20);
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 50);
+    copy(t, 0, 1, S_A, GWT_H2D, 1 << 20, 0);   /* A: 3..23 */
+    copy(t, 2, 3, S_B, GWT_H2D, 1 << 20, 0);   /* B: 23..43 */
+    copy(t, 4, 5, S_C, GWT_D2H, 1 << 20, 0);   /* C: 7..27, the other way */
+    launch(t, 6, S_C, K_ADD);                  /* C: 29..79 */
+    copy(t, 8, 9, S_C, GWT_H2D, 1 << 20, 0);   /* C: 81..101 ... */
+    copy(t, 60, 61, S_B, GWT_H2D, 1 << 20, 0); /* ... and for that B does not wait: 63..83 */
+    struct run r = run(t);
+    assert_sums(&r, 98, 50, 0, 26 + 22);
     end(&r);
 }
 
@@ -1180,6 +1259,7 @@ int main(void)
         cmocka_unit_test(with_launches_that_block_each_ends_at_its_return),
         cmocka_unit_test(streams_run_side_by_side),
         cmocka_unit_test(a_stream_waits_for_the_record_of_before),
+        cmocka_unit_test(an_event_with_a_time_stamp_holds_up_what_is_behind_it),
         cmocka_unit_test(the_legacy_stream_and_blocking_streams_take_turns),
         cmocka_unit_test(a_host_function_holds_its_stream),
         cmocka_unit_test(communication_and_copies_count_where_nothing_better_runs),
@@ -1193,6 +1273,9 @@ int main(void)
         cmocka_unit_test(another_threads_launch_meanwhile_is_not_bounded),
         cmocka_unit_test(a_wait_that_is_over_at_once_says_nothing),
         cmocka_unit_test(uncertain_work_may_have_lasted_until_the_wait_ended),
+        cmocka_unit_test(a_wait_for_a_stream_that_waits_shows_the_work_that_it_waits_for),
+        cmocka_unit_test(a_pageable_copy_shows_when_the_work_before_it_ended),
+        cmocka_unit_test(copies_of_one_direction_take_turns),
         cmocka_unit_test(what_is_behind_later_work_is_later_too),
         cmocka_unit_test(a_copy_that_blocks_says_when_the_work_before_it_ended),
         cmocka_unit_test(copies_that_waited_for_their_engine_count_for_little),
