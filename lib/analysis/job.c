@@ -253,6 +253,8 @@ static void sum_devices(struct job_rank *r, const struct gwa_process *p)
         out->exposed_comm_pct += w * d->time.exposed_comm_pct;
         out->exposed_copy_pct += w * d->time.exposed_copy_pct;
         out->idle_pct += w * d->time.idle_pct;
+        if (isfinite(d->time.anchor_residual_pct)) /* else nothing was shown */
+            r->off_pct += w * d->time.anchor_residual_pct;
         for (unsigned c = 0; c < GWA_IDLE_CLASS_COUNT; c++)
             out->idle[c] += w * d->time.idle[c];
         for (unsigned c = 0; c < GWA_COMM_OPS; c++) {
@@ -274,6 +276,7 @@ static void sum_devices(struct job_rank *r, const struct gwa_process *p)
     out->exposed_comm_pct *= scale;
     out->exposed_copy_pct *= scale;
     out->idle_pct *= scale;
+    r->off_pct *= scale;
     for (unsigned c = 0; c < GWA_IDLE_CLASS_COUNT; c++)
         out->idle[c] *= scale;
     out->comm_wait_pct = out->matched ? waited_ms / 10 * scale : NAN;

@@ -216,6 +216,7 @@ struct job_rank {
     bool analysed;
     int64_t from, to; /* what its times are of, own clock; the extremes: all */
     struct gwa_job_rank out;
+    double off_pct; /* of wall time, by which blocking calls showed its model to be off */
     struct gwa_comm_use comm[GWA_COMM_OPS];
     struct job_findings findings;
     struct gwa_kernel *kernels; /* by name: mean_us; of those that have one */

@@ -193,36 +193,47 @@ double gwa_job_wall_ns(const struct gwa_job *job)
     return to > from ? (double)to - (double)from : NAN;
 }
 
-/* post: by how much the rank's share of wall time is above the middle one of the others', at least
- * 0; NaN: not known of it or of them. */
-static double above_others(const struct gwa_job *job, size_t rank, double *room,
-                           double (*share)(const struct gwa_job_rank *))
+typedef double share_of(const struct job_rank *);
+
+/* post: the middle one of the other ranks' shares of wall time; NaN: not known of them. */
+static double of_others(const struct gwa_job *job, size_t rank, double *room, share_of *share)
 {
     size_t count = 0;
     for (size_t i = 0; i < job->count; i++)
-        if (i != rank && isfinite(share(&job->ranks[i].out)))
-            room[count++] = share(&job->ranks[i].out);
-    return count ? fmax(0, share(&job->ranks[rank].out) - gwa_median(room, count)) : NAN;
+        if (i != rank && isfinite(share(&job->ranks[i])))
+            room[count++] = share(&job->ranks[i]);
+    return count ? gwa_median(room, count) : NAN;
 }
 
-static double idle_of(const struct gwa_job_rank *r)
+static double idle_of(const struct job_rank *r)
 {
-    return r->idle_pct;
+    return r->out.idle_pct;
 }
 
-static double compute_of(const struct gwa_job_rank *r)
+static double compute_of(const struct job_rank *r)
 {
-    return r->compute_pct;
+    return r->out.compute_pct;
 }
 
-static double copies_of(const struct gwa_job_rank *r)
+static double copies_of(const struct job_rank *r)
 {
-    return r->exposed_copy_pct;
+    return r->out.exposed_copy_pct;
 }
+
+static double off_of(const struct job_rank *r)
+{
+    return r->off_pct;
+}
+
+static share_of *const spent_late[GWA_LATE_CAUSE_COUNT] = {[GWA_LATE_HOST] = idle_of,
+                                                           [GWA_LATE_GPU] = compute_of,
+                                                           [GWA_LATE_WORK] = compute_of,
+                                                           [GWA_LATE_COPIES] = copies_of};
 
 /* A rank is late by what it spends otherwise than the others: idle while its host is late,
  * computing or copying for longer. By more its model alone is late: where GPUs are full, durations
- * that are wrong by a hundredth add up to milliseconds between two waits of the host. */
+ * that are wrong by a hundredth add up to milliseconds between two waits of the host. By how much
+ * the models are off, blocking calls show: nobody is late by so little. */
 static int bound_by_use(struct gwa_job *job)
 {
     double wall = gwa_job_wall_ns(job), *room = malloc((job->count + 1) * sizeof(*room));
@@ -230,16 +241,14 @@ static int bound_by_use(struct gwa_job *job)
         return -ENOMEM;
     for (size_t i = 0; i < job->count; i++) {
         struct job_rank *r = &job->ranks[i];
-        const double most[GWA_LATE_CAUSE_COUNT] = {
-            [GWA_LATE_HOST] = above_others(job, i, room, idle_of),
-            [GWA_LATE_GPU] = above_others(job, i, room, compute_of),
-            [GWA_LATE_WORK] = above_others(job, i, room, compute_of),
-            [GWA_LATE_COPIES] = above_others(job, i, room, copies_of),
-            [GWA_LATE_LINK] = NAN,
-        };
+        double off = r->off_pct + of_others(job, i, room, off_of);
         for (unsigned c = 0; c < GWA_LATE_CAUSE_COUNT; c++) {
-            double over = r->by_cause[c] - most[c] * wall / 100;
-            if (over > 0) { /* not where it is not known */
+            share_of *share = spent_late[c];
+            double others = share ? of_others(job, i, room, share) : NAN;
+            if (!isfinite(others))
+                continue;
+            double over = r->by_cause[c] - fmax(0, share(r) - others - off) * wall / 100;
+            if (over > 0) {
                 r->by_cause[c] -= over;
                 r->caused -= over;
             }

@@ -286,8 +286,9 @@ static void hidden_transfers_stay_unknown(void **state)
 /* ---- who is late ------------------------------------------------------------------------------
  */
 
-/* Rank 1 copies for 1 ms longer before each collective. */
-static double caused_by_copies(bool timed, double *by_copies)
+/* Rank 1 copies for 1 ms longer before each collective, as the use of its device says too: of every
+ * 10 ms. `off`: what blocking calls showed of both models, in % of wall time. */
+static double caused_by_copies(bool timed, double off, double *by_copies)
 {
     struct gwa_job *job = job_of(2, 1);
     for (size_t i = 0; i < 2; i++) {
@@ -302,6 +303,9 @@ static double caused_by_copies(bool timed, double *by_copies)
         job->ranks[i].rows.kernels = 10 * STEPS;
         job->ranks[i].rows.copy_ns = 1;
         job->ranks[i].rows.timed_copy_ns = timed;
+        job->ranks[i].rows.last = 10LL * STEPS * MS;
+        job->ranks[i].out.exposed_copy_pct = i ? 15 : 5;
+        job->ranks[i].off_pct = i ? off : off / 3;
     }
     run(job);
     assert_int_equal(gwa_job_blame(job), 0);
@@ -316,10 +320,21 @@ static void nobody_is_late_by_a_guess(void **state)
 {
     double copies;
     (void)state;
-    double caused = caused_by_copies(true, &copies);
+    double caused = caused_by_copies(true, 0, &copies);
     assert_true(fabs(caused - STEPS * MS) < 1000);
     assert_true(fabs(copies - STEPS * MS) < 1000);
-    caused = caused_by_copies(false, &copies); /* how long they took was never measured */
+    caused = caused_by_copies(false, 0, &copies); /* how long they took was never measured */
+    assert_true(caused < 1000 && copies < 1000);
+}
+
+static void nobody_is_late_by_what_models_are_off(void **state)
+{
+    double copies;
+    (void)state;
+    double caused = caused_by_copies(true, 4.5, &copies); /* 10 % longer, which may be 4 */
+    assert_true(fabs(caused - 0.4 * STEPS * MS) < 1000);
+    assert_true(fabs(copies - 0.4 * STEPS * MS) < 1000);
+    caused = caused_by_copies(true, 9, &copies); /* or none */
     assert_true(caused < 1000 && copies < 1000);
 }
 
@@ -392,6 +407,7 @@ int main(void)
         cmocka_unit_test(short_calls_find_the_work_done),
         cmocka_unit_test(hidden_transfers_stay_unknown),
         cmocka_unit_test(nobody_is_late_by_a_guess),
+        cmocka_unit_test(nobody_is_late_by_what_models_are_off),
         cmocka_unit_test(hosts_are_aligned_by_common_ends),
         cmocka_unit_test(few_ends_align_nothing),
         cmocka_unit_test(names_and_links),
