@@ -256,19 +256,26 @@ bool gwa_ranges_seek(struct gwa_ranges *r, int64_t t)
     return t < r->list[i].to;
 }
 
+/* Of a hostile recording both may be far off, to either side. */
+static int64_t length(int64_t from, int64_t to)
+{
+    int64_t ns;
+    return __builtin_sub_overflow(to, from, &ns) ? INT64_MAX : ns;
+}
+
 int64_t gwa_ranges_overlap(const struct gwa_ranges *r, int64_t from, int64_t to)
 {
     if (from >= to)
         return 0;
     if (r->all)
-        return to - from;
+        return length(from, to);
     int64_t sum = 0;
     size_t i = at(r, from);
     for (i = i == r->count ? 0 : i; i < r->count && r->list[i].from < to; i++) {
         int64_t a = r->list[i].from > from ? r->list[i].from : from;
         int64_t b = r->list[i].to < to ? r->list[i].to : to;
-        if (b > a)
-            sum += b - a;
+        if (b > a && __builtin_add_overflow(sum, length(a, b), &sum))
+            return INT64_MAX;
     }
     return sum;
 }

@@ -1,6 +1,8 @@
 /* --range: what belongs to an NVTX range of a name, and peaks of memory inside it. */
 #include "test_analysis_fake.h"
 
+#include "analysis/ranges.h"
+
 static void entry_decides_whatever_the_thread(void **state)
 {
     struct gwt_trace *t = fake_new();
@@ -268,10 +270,22 @@ static void steps_are_those_inside(void **state)
     gwa_free(p);
 }
 
+static void ends_that_are_too_far_apart(void **state)
+{
+    struct gwa_interval far[] = {{INT64_MIN, -1}, {0, 10}, {20, INT64_MAX}};
+    struct gwa_ranges all = {.all = true}, some = {.list = far, .count = 3};
+    (void)state;
+    assert_true(gwa_ranges_overlap(&all, -5, 7) == 12);
+    assert_true(gwa_ranges_overlap(&all, INT64_MIN, INT64_MAX) == INT64_MAX);
+    assert_true(gwa_ranges_overlap(&some, -5, 25) == 4 + 10 + 5);
+    assert_true(gwa_ranges_overlap(&some, INT64_MIN, INT64_MAX) == INT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entry_decides_whatever_the_thread),
+        cmocka_unit_test(ends_that_are_too_far_apart),
         cmocka_unit_test(ranges_nest_and_repeat),
         cmocka_unit_test(stacks_are_per_thread),
         cmocka_unit_test(start_and_end_go_by_their_id),
