@@ -55,6 +55,17 @@ for client in triton_like cublas_like two_cudarts; do
         "$B/sim/clients/$client"
 done
 
+# One that wraps a launch itself and asks for the next: both see each launch where ours is named last,
+# as `run` does.
+other=$B/crash/libnext.so
+whole "a wrapper of its own, before" "$other:$lib" env NEXT_COUNT="$work/before"
+is "a wrapper of its own, before: its launches" 16001 "$(cat before)"
+rm -rf t
+runs "a wrapper of its own, under run" 0 env LD_PRELOAD="$other" NEXT_COUNT="$work/run" \
+    "$gpuwait" run --no-report -o t -- "$program" threads 800
+is "a wrapper of its own, under run: its launches" 16001 "$(cat run)"
+is "a wrapper of its own, under run: recorded" 16001 "$(count)"
+
 # A runtime that looks into itself first, as some plug-ins are loaded.
 cat >deep.py <<'END'
 import ctypes, os, sys

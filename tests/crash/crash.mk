@@ -2,7 +2,7 @@
 crash := $(B)/crash
 crash_flags = $(filter-out $(SAN),$(CFLAGS_) $(CFLAGS))
 
-$(crash)/libfail.so $(crash)/libinterposer.so $(crash)/libclocks.so: $(crash)/lib%.so: tests/crash/%.c $(B)/flags
+$(crash)/libfail.so $(crash)/libinterposer.so $(crash)/libnext.so $(crash)/libclocks.so: $(crash)/lib%.so: tests/crash/%.c $(B)/flags
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(CC) $(crash_flags) -MF $@.d -MT $@ -fPIC -shared $(LDFLAGS) $< -o $@ -ldl
@@ -59,5 +59,5 @@ $(crash)/tsan/victim: tests/bench/noop/victim.c
 
 .PHONY: crash crash-tsan
 crash-tsan: $(patsubst %,$(crash)/tsan/%,libgpuwait.so processes victim) crash
-crash: $(crash)/libfail.so $(crash)/libinterposer.so $(crash)/libclocks.so $(crash)/libnvtx.so $(crash)/nvtx $(crash)/sandbox $(crash)/count $(crash)/huge \
+crash: $(crash)/libfail.so $(crash)/libinterposer.so $(crash)/libnext.so $(crash)/libclocks.so $(crash)/libnvtx.so $(crash)/nvtx $(crash)/sandbox $(crash)/count $(crash)/huge \
     $(crash)/processes noop
