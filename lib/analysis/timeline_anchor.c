@@ -298,11 +298,17 @@ static bool has_waited(const struct gwt_event *e, const struct target *last)
                WAITED_NS + 2 * gwa_model_uncertainty_above(last->end);
 }
 
+/* From the model's end of what a call waited for to its return, ns. */
+static double late_by(const struct gwt_event *e, const struct target *last)
+{
+    return (double)(e->t1_ns - last->after - last->end.at);
+}
+
 static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct target *last)
 {
     struct gwa_timeline_device *out = &last->stream->device->out;
     bool inside = gwa_ranges_hold(t->ranges, e->t0_ns);
-    double late = (double)(e->t1_ns - last->after - last->end.at);
+    double late = late_by(e, last);
     if (!has_waited(e, last))
         return;
     if (inside) {
@@ -312,9 +318,9 @@ static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct tar
     if (!t->model.fixed) {
         gwa_model_learn(&t->model, last->end, ran_alone(last->stream), late);
         respace(t, last);
-        late = (double)(e->t1_ns - last->after - last->end.at);
+        late = late_by(e, last);
         move_end(last, (int64_t)gwa_model_explained(&t->model, last->end, late));
-        late = (double)(e->t1_ns - last->after - last->end.at);
+        late = late_by(e, last);
     }
     double missed = fabs(late - t->model.ns[GWA_WAKE]);
     if (inside && missed > EXCESS_LEAST)

@@ -11,17 +11,9 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-B = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build")))
+from checks import B, check, count, failed
+
 PROGRAM, LIBRARY = B + "/crash/processes", B + "/libgpuwait.so"
-
-bad = 0
-
-
-def check(name, good, why=""):
-    global bad
-    bad += not good
-    print("%s - %s%s" % ("ok" if good else "not ok", name, "" if good else ": %s" % (why,)))
 
 
 def made(text):
@@ -35,13 +27,9 @@ def counts(trace):
     for name in sorted(os.listdir(trace)) if os.path.isdir(trace) else []:
         if not name.endswith(".gwt"):
             continue
-        p = subprocess.run([B + "/crash/count", os.path.join(trace, name)], capture_output=True, text=True)
-        assert p.returncode == 0, p.stderr
-        words = p.stdout.split()
-        at = words.index("launches")
-        says = dict(zip(words[:at:2], map(int, words[1:at:2])))
-        assert not says["repeated"] and not says["bad"], p.stdout
-        found.append((sum(map(int, words[at + 1 :])), says["dropped"] + says["missing"]))
+        launches, says = count(os.path.join(trace, name))
+        assert not says["repeated"] and not says["bad"], says
+        found.append((launches, says["dropped"] + says["missing"]))
     return found
 
 
@@ -207,7 +195,7 @@ def main():
     filled_meanwhile()
     little_shared_memory()
     bounded_memory()
-    return bad > 0
+    return failed()
 
 
 sys.exit(main())

@@ -8,9 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-B = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build")))
-bad = 0
+from checks import B, check, count, failed
 
 JOB = r"""
 import ctypes, multiprocessing, os, signal, sys
@@ -77,23 +75,14 @@ if __name__ == "__main__":
 """
 
 
-def check(name, good, why=""):
-    global bad
-    bad += not good
-    print("%s - %s%s" % ("ok" if good else "not ok", name, "" if good else ": %s" % (why,)))
-
-
 def recorded(trace):
     """post: launches by process, as the dumps' names say it"""
     found = {}
     for name in os.listdir(trace):
         if name.endswith(".gwt"):
-            words = subprocess.run([B + "/crash/count", os.path.join(trace, name)], capture_output=True, text=True,
-                                   check=True).stdout.split()
-            at = words.index("launches")
-            says = dict(zip(words[:at:2], map(int, words[1:at:2])))
-            assert not any(says.values()), words
-            found[int(name.split("-")[-2])] = sum(map(int, words[at + 1 :]))
+            launches, says = count(os.path.join(trace, name))
+            assert not any(says.values()), says
+            found[int(name.split("-")[-2])] = launches
     return found
 
 
@@ -118,7 +107,7 @@ def main():
             check(what + ": exit code, nothing said", p.returncode == 0 and not p.stderr, (p.returncode, p.stderr))
             check(what + ": processes", len(made) == processes, made)
             check(what + ": each launch once", recorded(folder + "/t") == made, (recorded(folder + "/t"), made))
-    return bad > 0
+    return failed()
 
 
 sys.exit(main())

@@ -15,10 +15,9 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-B = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build")))
+from checks import B, check, count, failed
+
 RANKS = 4
-bad = 0
 
 # What each rank runs: rank FOLDER [RANK-THAT-FAILS | _exit]
 RANK = r"""
@@ -74,12 +73,6 @@ sys.exit(failed)
 """
 
 
-def check(name, good, why=""):
-    global bad
-    bad += not good
-    print("%s - %s%s" % ("ok" if good else "not ok", name, "" if good else ": %s" % (why,)))
-
-
 def job(folder, *arguments):
     for name, text in (("rank.py", RANK), ("launcher.py", LAUNCHER)):
         with open("%s/%s" % (folder, name), "w") as f:
@@ -93,11 +86,9 @@ def job(folder, *arguments):
 
 
 def launches(dump):
-    words = subprocess.run([B + "/crash/count", dump], capture_output=True, text=True, check=True).stdout.split()
-    at = words.index("launches")
-    says = dict(zip(words[:at:2], map(int, words[1:at:2])))
-    assert not says["bad"] and not says["repeated"] and not says["missing"], words
-    return sum(map(int, words[at + 1 :])) + says["dropped"]
+    made, says = count(dump)
+    assert not says["bad"] and not says["repeated"] and not says["missing"], says
+    return made + says["dropped"]
 
 
 def judge(what, folder, p, cut_off):
@@ -139,7 +130,7 @@ def main():
         p = job(folder, "_exit")
         check("all leave by _exit: exit code", p.returncode == 0, p)
         judge("all leave by _exit", folder, p, RANKS)
-    return bad > 0
+    return failed()
 
 
 sys.exit(main())

@@ -18,17 +18,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "sim"))
 from events import events  # noqa: E402
 
-B = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build")))
+from checks import B, check, count, failed
+
 PROGRAM, LIBRARY = B + "/crash/processes", B + "/libgpuwait.so"
 LAUNCHES_AT_ONCE = 1000  # of `processes stays`
-
-bad = 0
-
-
-def check(name, good, why=""):
-    global bad
-    bad += not good
-    print("%s - %s%s" % ("ok" if good else "not ok", name, "" if good else ": %s" % (why,)))
 
 
 def start(folder, *way, preload=LIBRARY, ring="dump", before=(), **environment):
@@ -40,13 +33,6 @@ def start(folder, *way, preload=LIBRARY, ring="dump", before=(), **environment):
 
 def dumps(folder):
     return sorted(folder + "/t/" + f for f in os.listdir(folder + "/t") if f.endswith(".gwt"))
-
-
-def count(dump):
-    """post: launches; what else is told of the recording"""
-    words = subprocess.run([B + "/crash/count", dump], capture_output=True, text=True, check=True).stdout.split()
-    at = words.index("launches")
-    return sum(map(int, words[at + 1 :])), dict(zip(words[:at:2], map(int, words[1:at:2])))
 
 
 def until(what, seconds=20):
@@ -174,7 +160,7 @@ def same_id():
         for dump in dumps(folder):
             launches, says = count(dump)
             check("one id twice: each launch once", launches == LAUNCHES_AT_ONCE and not any(says.values()), (launches, says))
-        return bad > 0
+        return failed()
 
 
 def reused_id():
@@ -201,7 +187,7 @@ def main():
     set_clock("tsc" if open("/sys/devices/system/clocksource/clocksource0/current_clocksource").read() == "tsc\n" else "monotonic")
     set_clock("monotonic", ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys && exec "$@"', "sh"))
     reused_id()
-    return bad > 0
+    return failed()
 
 
 sys.exit(main())

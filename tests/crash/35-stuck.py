@@ -11,17 +11,10 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-B = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build")))
+from checks import B, check, failed
+
 LAUNCHES = 1000  # of `processes hangs`
 HANGS_S = 3.0
-bad = 0
-
-
-def check(name, good, why=""):
-    global bad
-    bad += not good
-    print("%s - %s%s" % ("ok" if good else "not ok", name, "" if good else ": %s" % (why,)))
 
 
 def report(trace, *options):
@@ -70,7 +63,7 @@ def hang(ring):
 def main():
     hang("dump")
     hang("shm")
-    return bad > 0
+    return failed()
 
 
 sys.exit(main())

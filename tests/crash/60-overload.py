@@ -3,22 +3,13 @@
 losses in their places and at the top of the report. With GPUWAIT_FULL=block none is dropped as long
 as room comes within a second; where none comes, a thread waits no longer than that."""
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-B = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build")))
-bad = 0
-
-
-def check(name, good, why=""):
-    global bad
-    bad += not good
-    print("%s - %s%s" % ("ok" if good else "not ok", name, "" if good else ": %s" % (why,)))
+from checks import B, check, count, failed
 
 
 def run(folder, command, **environment):
@@ -30,10 +21,7 @@ def run(folder, command, **environment):
     p = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, cwd=folder)
     took = time.monotonic() - begun
     dump = [f for f in os.listdir(folder + "/t") if f.endswith(".gwt")][0]
-    words = subprocess.run([B + "/crash/count", folder + "/t/" + dump], capture_output=True, text=True, check=True).stdout.split()
-    at = words.index("launches")
-    says = dict(zip(words[:at:2], map(int, words[1:at:2])))
-    return p, took, sum(map(int, words[at + 1 :])), says
+    return p, took, *count(folder + "/t/" + dump)
 
 
 def flood(full, calls):
@@ -73,7 +61,7 @@ def main():
     flood("drop", 400000)
     flood("block", 400000)
     stuck()
-    return bad > 0
+    return failed()
 
 
 sys.exit(main())

@@ -26,6 +26,7 @@ import tempfile
 import time
 
 from cgroup import Cgroup
+from checks import counts_in
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build")))
@@ -85,9 +86,8 @@ def read_back(dump):
     if got.returncode:
         print("exit %d: %s" % (got.returncode, got.stderr.strip()))
         return None, None
-    words = got.stdout.split()
-    at = words.index("launches")
-    return dict(zip(words[:at:2], map(int, words[1:at:2]))), list(map(int, words[at + 1 :]))
+    launches, says = counts_in(got.stdout)
+    return says, launches
 
 
 def one(opts, rng, folder, totals, cgroup):

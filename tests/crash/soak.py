@@ -12,8 +12,8 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-B = os.path.abspath(os.environ.get("B", os.path.join(HERE, "..", "..", "build")))
+from checks import B, count
+
 SECONDS = int(os.environ.get("SOAK_SECONDS", "60"))
 RATE = int(os.environ.get("SOAK_RATE", "100000"))
 # met early, and enough for what each thread's name takes
@@ -69,10 +69,8 @@ def main():
         late = [s for s in seen if s[0] >= settled]
         made = int(out.split()[0])
         dump = [f for f in os.listdir(trace) if f.endswith(".gwt")]
-        words = subprocess.run([B + "/crash/count", os.path.join(trace, dump[0])], capture_output=True, text=True, check=True).stdout.split()
-        at = words.index("launches")
-        says = dict(zip(words[:at:2], map(int, words[1:at:2])))
-        counted = sum(map(int, words[at + 1 :])) + says["summed"]
+        launches, says = count(os.path.join(trace, dump[0]))
+        counted = launches + says["summed"]
     _, resident, fds, maps, disk = zip(*(s[1:] for s in late))
     print("%d s, %d launches (%d a second), %s" % (SECONDS, made, made / SECONDS, says))
     tenths(seen)

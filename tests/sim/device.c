@@ -326,7 +326,6 @@ static bool poll_met(const struct sim_op *op)
     return (int32_t)(v - (uint32_t)op->value) >= 0;
 }
 
-/* The ranks of a collective spin until all have come. */
 /* A device that is near its limit of power slows down now and then: each at times of its own. */
 #define HEAT_NS 2000000000
 static double heat(int64_t t)
@@ -335,6 +334,7 @@ static double heat(int64_t t)
     return at % HEAT_NS < HEAT_NS / 2 ? 1 + sim_cfg.heat : 1;
 }
 
+/* The ranks of a collective spin until all have come. */
 static void start_member(struct sim_op *op, int64_t t)
 {
     struct sim_group *g = op->group;
