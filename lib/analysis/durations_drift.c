@@ -7,9 +7,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROWS_LEAST 8 /* of a span */
-#define SPANS_MOST 256
+#define SPANS_MOST 512
 #define LONG_NS    10000.0 /* of shorter kernels what the pair adds says more than the clock */
 #define SCATTER    0.01    /* no sample is known better, relative */
 #define TAILS      3.0     /* degrees of freedom of a t distribution: outliers are common */
@@ -70,50 +71,77 @@ static struct span span_of(const struct row *rows, size_t n)
     return out;
 }
 
-static double weight_of(const struct row *rows, size_t n)
+/* Sums over spans, from the first on, by which what some of them make together costs nothing to
+ * ask for. */
+struct sums {
+    double weight, off, squares, at;
+};
+
+static struct sums sum_up(const struct sums *from, const struct sums *to)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += 1 / rows[i].variance;
-    return sum;
+    return (struct sums){.weight = to->weight - from->weight,
+                         .off = to->off - from->off,
+                         .squares = to->squares - from->squares,
+                         .at = to->at - from->at};
 }
 
-/* So many that are known equally well, or fewer. *cost: by the Bayesian information criterion. */
-static size_t divide(const struct row *rows, size_t n, size_t wanted, struct span *spans,
-                     double *cost)
+static double cost_of(const struct sums *s)
 {
-    double known = 0, each = weight_of(rows, n) / (double)wanted;
-    size_t count = 0;
-    *cost = 0;
-    for (size_t i = 0, from = 0; i < n; i++) {
-        known += 1 / rows[i].variance;
-        if (i + 1 < n && (known < each * (double)(count + 1) || i + 1 - from < ROWS_LEAST))
-            continue;
-        struct span *span = &spans[count++];
-        *span = span_of(rows + from, i + 1 - from);
-        for (; from <= i; from++) {
-            double off = rows[from].off - span->off;
-            *cost += (TAILS + 1) * log1p(off * off / rows[from].variance / TAILS);
+    return fmax(s->squares - s->off * s->off / s->weight, 0);
+}
+
+/* The first `n` spans fall best into some whose last one begins at from[n]: by the Bayesian
+ * information criterion, of a place and a factor for each. */
+static void divide(const struct sums *sums, size_t n, double each, double *best, size_t *from)
+{
+    best[0] = 0;
+    for (size_t to = 1; to <= n; to++) {
+        best[to] = INFINITY;
+        for (size_t i = 0; i < to; i++) {
+            struct sums s = sum_up(&sums[i], &sums[to]);
+            double cost = best[i] + cost_of(&s) + each;
+            if (cost < best[to]) {
+                best[to] = cost;
+                from[to] = i;
+            }
         }
     }
-    *cost += (double)count * log((double)n);
+}
+
+/* *spans: as many as say more than they cost, in the order of time. */
+static size_t unite(struct span *spans, size_t n, double each)
+{
+    struct sums sums[SPANS_MOST + 1] = {{0}};
+    double best[SPANS_MOST + 1];
+    size_t from[SPANS_MOST + 1], count = 0;
+    for (size_t i = 0; i < n; i++) {
+        double weight = 1 / spans[i].variance, off = spans[i].off;
+        sums[i + 1] = (struct sums){.weight = sums[i].weight + weight,
+                                    .off = sums[i].off + weight * off,
+                                    .squares = sums[i].squares + weight * off * off,
+                                    .at = sums[i].at + weight * (spans[i].at - spans[0].at)};
+    }
+    double first = spans[0].at;
+    divide(sums, n, each, best, from);
+    for (size_t to = n; to; to = from[to], count++) {
+        struct sums s = sum_up(&sums[from[to]], &sums[to]);
+        spans[n - 1 - count] = (struct span){
+            .at = first + s.at / s.weight, .off = s.off / s.weight, .variance = 1 / s.weight};
+    }
+    memmove(spans, spans + n - count, count * sizeof(*spans));
     return count;
 }
 
-/* post: as many as say more than they cost. */
+/* post: so many; room for SPANS_MOST. */
 static size_t spans_of(const struct row *rows, size_t n, struct span *spans)
 {
-    double least, cost;
-    size_t best = 1;
-    if (!n)
-        return 0;
-    divide(rows, n, 1, spans, &least);
-    for (size_t wanted = 2; wanted <= SPANS_MOST && wanted * ROWS_LEAST <= n; wanted *= 2)
-        if (divide(rows, n, wanted, spans, &cost) > best && cost < least) {
-            least = cost;
-            best = wanted;
-        }
-    return divide(rows, n, best, spans, &cost);
+    size_t each = n / SPANS_MOST + 1, count = 0;
+    each = each < ROWS_LEAST ? ROWS_LEAST : each;
+    for (size_t from = 0, to; from < n; from = to) {
+        to = n - from < 2 * each ? n : from + each;
+        spans[count++] = span_of(rows + from, to - from);
+    }
+    return count ? unite(spans, count, log((double)n)) : 0;
 }
 
 /* Around their mean, which durations have already, as far as they differ by more than chance. post:
@@ -160,7 +188,7 @@ int gwa_durations_fit_drift(struct gwa_durations *d)
 {
     size_t n = d->kept_count < KEPT_SAMPLES ? (size_t)d->kept_count : KEPT_SAMPLES, used = 0;
     struct row *rows = calloc(n + 1, sizeof(*rows));
-    struct span *spans = calloc(n + 1, sizeof(*spans));
+    struct span *spans = calloc(SPANS_MOST, sizeof(*spans));
     int rc = rows && spans ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++)
         used += row_of(d, &d->kept[i], &rows[used]);
