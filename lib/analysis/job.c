@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds of run and learn: of what was shown, the rest, of the rest, what was shown; mostly after
- * three nothing changes. */
-#define ROUNDS 10
-
 struct gwa_job *gwa_job_new(size_t ranks)
 {
     struct gwa_job *job = calloc(1, sizeof(*job));
@@ -45,6 +41,7 @@ static void free_rank(struct job_rank *r)
         free((char *)r->kernels[i].name);
     free(r->kernels);
     free(r->starts);
+    free(r->latest);
     free(r->out.host);
 }
 
@@ -132,37 +129,19 @@ int gwa_job_scan(struct gwa_job *job, size_t index, struct gwt_trace *trace,
 
 /* ---- join ----------------------------------------------------------------------------- */
 
-static uint64_t ends_of(const struct gwa_job *job)
-{
-    uint64_t h = 0;
-    for (size_t i = 0; i < job->collectives_count; i++)
-        h = (h ^ (uint64_t)job->collectives[i].end) * 0x9e3779b97f4a7c15u;
-    return h;
-}
-
 int gwa_job_join(struct gwa_job *job)
 {
-    uint64_t before, ends;
     int rc;
     for (size_t i = 0; i < job->count; i++) {
         struct job_rank *r = &job->ranks[i];
         r->starts = calloc(r->rows.count ? r->rows.count : 1, sizeof(*r->starts));
-        if (!r->starts)
+        r->latest = calloc(r->rows.latest_count + 1, sizeof(*r->latest));
+        if (!r->starts || !r->latest)
             return -ENOMEM;
     }
     if ((rc = gwa_job_match(job)) || (rc = gwa_job_align(job)))
         return rc;
-    gwa_job_run(job);
-    ends = ends_of(job);
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        if ((rc = gwa_job_learn(job)))
-            return rc;
-        gwa_job_run(job);
-        before = ends;
-        if ((ends = ends_of(job)) == before)
-            break;
-    }
-    return 0;
+    return gwa_job_settle(job);
 }
 
 const char *gwa_job_why_not(const struct gwa_job *job, bool *told)

@@ -172,11 +172,12 @@ static size_t show(const struct gwa_job *job, struct showing *list)
         const struct job_rows *r = &job->ranks[i].rows;
         for (size_t k = 0; k < r->seen_count; k++) {
             const struct job_seen *s = &r->seen[k];
-            const struct job_row *row = &r->list[s->on[1] - 1];
+            const struct job_row *row = &r->list[s->newest.of - 1];
             if (row->comm == JOB_NO_COMM || (s->host != NEVER && s->at < s->host + LATE_NS))
                 continue;
-            list[used++] = (struct showing){
-                .collective = row->number, .host = job->ranks[i].host, .end = s->at - s->after[1]};
+            list[used++] = (struct showing){.collective = row->number,
+                                            .host = job->ranks[i].host,
+                                            .end = s->at - s->newest.after};
         }
     }
     qsort(list, used, sizeof(*list), by_collective);

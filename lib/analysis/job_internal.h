@@ -34,16 +34,28 @@ enum job_op {
 const char *gwa_job_op_name(unsigned op);
 double gwa_job_op_factor(unsigned op, double ranks);
 
+/* So long after the end of a row of the rank's, or of one of its `latest` (both numbered from 1; 0:
+ * none). */
+#define JOB_LATEST 0x80000000u /* with the number of one of those */
+struct job_term {
+    uint32_t of;
+    int64_t after;
+};
+
 /* When something is over, by what is known of one rank: no sooner than `host`, which is a time of
- * its clock, and than so long after the ends of its own rows (numbered from 1; 0: none). */
+ * its clock, and than either of two others. */
 struct job_moment {
     int64_t host;  /* NEVER */
     int64_t since; /* `host` less this was modelled: from a submission, or what a call showed */
-    struct {
-        uint32_t row;
-        int64_t after;
-    } on[2];       /* the older first */
-    uint32_t base; /* the newest row that it has ever waited for */
+    struct job_term on[2]; /* the older first */
+    uint32_t base;         /* the newest row that it has ever waited for */
+};
+
+/* A moment that others go on from. */
+struct job_latest {
+    int64_t host, since;
+    struct job_term on[2]; /* older rows, and older ones of its kind */
+    uint32_t newest;       /* row that it waits for */
 };
 
 #define JOB_NO_COMM 0xffffu
@@ -70,10 +82,10 @@ struct job_row {  /* one kernel of NCCL */
 struct job_seen {
     int64_t at; /* the end of it */
     int64_t host;
-    int64_t after[2];
-    uint32_t on[2];  /* on[1]: the newest, the collective that it may tell the end of */
-    float modelled;  /* as of a row */
-    float lasted_ns; /* the call */
+    struct job_term on[2];
+    struct job_term newest; /* row: the collective that it may tell the end of */
+    float modelled;         /* as of a row */
+    float lasted_ns;        /* the call */
 };
 
 /* A call that found the work done lasts for a while too, and may end long after that was: the end
@@ -92,6 +104,8 @@ struct job_comm {      /* of one process */
 struct job_rows {
     struct job_row *list;
     size_t count, room, most;
+    struct job_latest *latest;
+    size_t latest_count, latest_room;
     bool cut;  /* there were more */
     bool gaps; /* events are missing, so that its calls are not numbered as the others' */
     struct job_seen *seen;
@@ -102,6 +116,7 @@ struct job_rows {
     uint64_t kernels, guessed;     /* of others than NCCL; whose function was never timed */
     double copy_ns, timed_copy_ns; /* of copies; of those whose kind was timed */
     int64_t first, last;           /* first launch, return of the last event */
+    int64_t timed;                 /* operation that was sampled first; NEVER */
 };
 
 /* job_calls.c */
@@ -165,9 +180,11 @@ struct job_kind {
     uint8_t op;
     bool hosts; /* between hosts */
     uint64_t count;
+    float largest; /* bytes */
     /* A transfer takes a constant and a time per byte. */
     double ns, per_byte;
-    uint64_t measured; /* ends that this rests on; 0: a guess */
+    uint64_t measured; /* returns of calls that this rests on; 0: a guess */
+    bool hidden;       /* beside other work: it stays a guess */
 };
 
 struct job_collective {
@@ -207,9 +224,18 @@ struct job_findings {
     size_t count;
 };
 
+/* One of the latest: its end on the common clock, the row whose end decides that (0: none), and how
+ * much was modelled from there. */
+struct job_latest_end {
+    int64_t end; /* NEVER: not known yet; `row` is then that one of them which asks for it */
+    uint32_t row;
+    float modelled;
+};
+
 struct job_rank {
     struct job_rows rows;
     int64_t *starts; /* by row, common clock: when its stream came to it */
+    struct job_latest_end *latest;
     size_t cursor;
     uint32_t host;
     bool known; /* it was scanned */
@@ -253,6 +279,7 @@ struct gwa_job {
     size_t collectives_count;
     struct job_kind kinds[JOB_KINDS];
     double off_share; /* of modelled time, by which that is off; 0: not learnt yet */
+    int64_t timed;    /* common clock: all ranks have been sampled since; NEVER */
     struct job_post *posts;
     int64_t from, to; /* common clock: what all times are of */
     struct job_look looks[JOB_LOOKS];
@@ -272,8 +299,28 @@ int gwa_job_match(struct gwa_job *job);
 /* job_clock.c. post: hosts' clocks, and which communicators are usable. 0 or -ENOMEM. */
 int gwa_job_align(struct gwa_job *job);
 
-/* job_transfer.c: what blocking calls showed of collectives, by their ends as they are now.
- * post: `shown` and `bound` of the collectives, and the kinds' times. 0 or -ENOMEM. */
+/* job_seen.c. How many calls, of all ranks. */
+size_t gwa_job_seen(const struct gwa_job *job);
+/* When it should have returned, by all but its newest collective, or by that too; and the modelled
+ * time which that rests on. */
+struct job_expected {
+    int64_t at;
+    double modelled;
+    const struct job_collective *path; /* whose transfers lead there; NULL: none */
+};
+struct job_expected gwa_job_without_newest(const struct gwa_job *job, size_t rank,
+                                           const struct job_seen *s);
+/* pre: run. post: `off_share`, by the ends as they are before anything was learnt, and `timed`. 0
+ * or -ENOMEM. */
+int gwa_job_learn_share(struct gwa_job *job);
+/* pre: run. post: `shown` and `bound` of the collectives, by their ends as they are now. 0 or
+ * -ENOMEM. */
+int gwa_job_see(struct gwa_job *job);
+
+/* job_transfer.c. post: run, as often as it takes; the kinds' times, and `shown` and `bound`. 0 or
+ * -ENOMEM. */
+int gwa_job_settle(struct gwa_job *job);
+/* One round of it, after a run. 0 or -ENOMEM. */
 int gwa_job_learn(struct gwa_job *job);
 double gwa_job_transfer_ns(const struct job_kind *k, double calls, double bytes);
 /* How far the model may be off where it comes to a collective. */
@@ -320,5 +367,9 @@ static inline bool job_inside(const struct gwa_job *job, const struct job_collec
 
 /* job_join.c. pre: run. post: NEVER: its collective never came about. */
 int64_t gwa_job_row_end(const struct gwa_job *job, size_t rank, uint32_t row);
+/* The same of a row or one of the latest; *row: whose end that goes on from, *modelled: and for how
+ * long. */
+int64_t gwa_job_end_of(const struct gwa_job *job, size_t rank, uint32_t of, uint32_t *row,
+                       float *modelled);
 
 #endif

@@ -3,6 +3,7 @@
 #include "grow.h"
 #include "job_internal.h"
 
+#include <math.h>
 #include <string.h>
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -184,8 +185,10 @@ static void find_kinds(struct gwa_job *job)
             k++;
         if (k == count && count < SEEN)
             seen[count++] = kind;
-        if (k < count)
+        if (k < count) {
             seen[k].count++;
+            seen[k].largest = fmaxf(seen[k].largest, job->collectives[i].bytes);
+        }
     }
     qsort(seen, count, sizeof(*seen), by_count);
     if (count > JOB_KINDS - 1)
@@ -225,7 +228,7 @@ int gwa_job_match(struct gwa_job *job)
         for (size_t k = 0; k < r->count; k++)
             mark_waited_for(job, r, r->list[k].base);
         for (size_t k = 0; k < r->seen_count; k++)
-            mark_waited_for(job, r, r->seen[k].on[1]);
+            mark_waited_for(job, r, r->seen[k].newest.of);
     }
     return 0;
 }

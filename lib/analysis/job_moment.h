@@ -1,9 +1,17 @@
 /* Times that depend on when collectives end, which one rank's recording does not tell: a maximum
- * of sums. Two collectives are kept; of three, the one that is least likely to matter goes. */
+ * of sums. Two are kept; where a third comes, which of them matters is not known before the ends
+ * are, so that they become one of struct job_rows' `latest`, and the third goes on beside it. */
 #ifndef GWA_JOB_MOMENT_H
 #define GWA_JOB_MOMENT_H
 
 #include "job_internal.h"
+
+/* What is supposed of each row and each of rows->latest so far, by number. */
+struct job_supposed {
+    struct job_rows *rows;
+    int64_t *ends, *latest;
+    size_t ends_room, latest_room;
+};
 
 static inline struct job_moment job_moment_at(int64_t host)
 {
@@ -34,54 +42,29 @@ static inline void job_moment_from(struct job_moment *m, int64_t host)
         m->host = m->since = host;
 }
 
-/* ends: what is supposed of each row so far, by number. */
-static inline int64_t job_moment_value(const struct job_moment *m, const int64_t *ends)
+static inline int64_t job_moment_value(const struct job_moment *m, const struct job_supposed *s)
 {
     int64_t t = m->host;
-    for (int i = 0; i < 2; i++)
-        if (m->on[i].row && ends[m->on[i].row] + m->on[i].after > t)
-            t = ends[m->on[i].row] + m->on[i].after;
+    for (int i = 0; i < 2; i++) {
+        uint32_t on = m->on[i].of;
+        if (!on)
+            continue;
+        int64_t end =
+            job_later(on & JOB_LATEST ? s->latest[on & ~JOB_LATEST] : s->ends[on], m->on[i].after);
+        t = end > t ? end : t;
+    }
     return t;
 }
 
-static inline void job_moment_add(struct job_moment *m, uint32_t row, int64_t after,
-                                  const int64_t *ends)
-{
-    if (!row)
-        return;
-    for (int i = 0; i < 2; i++)
-        if (m->on[i].row == row) {
-            if (m->on[i].after < after)
-                m->on[i].after = after;
-            return;
-        }
-    int to = !m->on[0].row ? 0 : !m->on[1].row ? 1 : -1;
-    if (to < 0) {
-        to = ends[m->on[0].row] + m->on[0].after <= ends[m->on[1].row] + m->on[1].after ? 0 : 1;
-        if (ends[row] + after < ends[m->on[to].row] + m->on[to].after)
-            return;
-    }
-    m->on[to].row = row;
-    m->on[to].after = after;
-    if (m->on[1].row && m->on[0].row > m->on[1].row) {
-        __typeof__(m->on[0]) newer = m->on[0];
-        m->on[0] = m->on[1];
-        m->on[1] = newer;
-    }
-}
-
 /* *m becomes the later of the two. */
-static inline void job_moment_join(struct job_moment *m, const struct job_moment *other,
-                                   const int64_t *ends)
-{
-    if (m->host < other->host) {
-        m->host = other->host;
-        m->since = other->since;
-    }
-    job_moment_add(m, other->on[0].row, other->on[0].after, ends);
-    job_moment_add(m, other->on[1].row, other->on[1].after, ends);
-    if (other->base > m->base)
-        m->base = other->base;
-}
+void gwa_job_moment_join(struct job_supposed *s, struct job_moment *m,
+                         const struct job_moment *other);
+/* A call showed that `from` was at `at`, and what led there leads on to *m. */
+void gwa_job_moment_lead(struct job_supposed *s, struct job_moment *m,
+                         const struct job_moment *from, int64_t at);
+/* The newest row that it waits for, and how long after that; 0: none. *host: raised to the times of
+ * the host that are passed on the way. */
+uint32_t gwa_job_moment_newest(const struct job_rows *rows, const struct job_moment *m,
+                               int64_t *after, int64_t *host);
 
 #endif

@@ -55,8 +55,7 @@ struct scan {
     size_t known_count, known_room;
     struct recorded *events;
     struct job_calls calls;
-    int64_t *ends; /* by row, from 1: as supposed */
-    size_t ends_room;
+    struct job_supposed supposed;
     double compute, copies; /* ns submitted so far */
     uint64_t kernels;
     int64_t gap, handover;
@@ -89,14 +88,14 @@ static int stream_of(struct scan *s, const struct gwt_event *e, struct stream **
 }
 
 /* Its next operation waits for `m`, when all up to the ordinal in the stream `of` is over. */
-static void wait_until(const struct scan *s, struct stream *stream, const struct job_moment *m,
+static void wait_until(struct scan *s, struct stream *stream, const struct job_moment *m,
                        uint16_t of, uint64_t ordinal)
 {
     if (m->host > stream->wait.host) {
         stream->wait_of = of;
         stream->wait_ordinal = ordinal;
     }
-    job_moment_join(&stream->wait, m, s->ends);
+    gwa_job_moment_join(&s->supposed, &stream->wait, m);
 }
 
 /* What the legacy default stream and those that it orders wait for in each other. */
@@ -130,7 +129,7 @@ static void occupy(struct scan *s, struct stream *stream, struct job_moment m, d
 {
     struct job_moment behind = stream->end;
     job_moment_later(&behind, s->gap);
-    job_moment_join(&m, &behind, s->ends);
+    gwa_job_moment_join(&s->supposed, &m, &behind);
     job_moment_later(&m, ns < 1 ? 1 : ns > LONGEST_NS ? LONGEST_NS : (int64_t)ns);
     stream->end = m;
     stream->row = 0;
@@ -150,11 +149,12 @@ static int add_row(struct scan *s, const struct job_moment *m, uint32_t before, 
 {
     struct job_rows *r = s->rows;
     if (gwa_reserve((void **)&r->list, &r->room, r->count, sizeof(*r->list)) ||
-        gwa_reserve((void **)&s->ends, &s->ends_room, r->count + 1, sizeof(*s->ends)))
+        gwa_reserve((void **)&s->supposed.ends, &s->supposed.ends_room, r->count + 1,
+                    sizeof(*s->supposed.ends)))
         return -ENOMEM;
     r->list[r->count++] = (struct job_row){.host = m->host,
                                            .after = {(float)m->on[0].after, (float)m->on[1].after},
-                                           .on = {m->on[0].row, m->on[1].row},
+                                           .on = {m->on[0].of, m->on[1].of},
                                            .modelled = modelled(m),
                                            .queued = (float)(m->host - entry),
                                            .base = m->base,
@@ -181,21 +181,21 @@ static int nccl_kernel(struct scan *s, const struct gwt_event *e, struct stream 
     if (!before) { /* other work of its stream is part of what makes it ready */
         struct job_moment behind = stream->end;
         job_moment_later(&behind, s->gap);
-        job_moment_join(&m, &behind, s->ends);
+        gwa_job_moment_join(&s->supposed, &m, &behind);
     }
     if ((rc = add_row(s, &m, before, e->t0_ns)))
         return rc;
     struct job_row *row = &r->list[r->count - 1];
     if ((rc = gwa_job_calls_kernel(&s->calls, e)))
         return rc;
-    int64_t start = job_moment_value(&m, s->ends);
-    if (before && s->ends[before] + s->gap > start)
-        start = s->ends[before] + s->gap;
-    s->ends[r->count] =
+    int64_t start = job_moment_value(&m, &s->supposed);
+    if (before && s->supposed.ends[before] + s->gap > start)
+        start = s->supposed.ends[before] + s->gap;
+    s->supposed.ends[r->count] =
         job_later(start, JOB_GUESS_NS + (int64_t)(JOB_GUESS_PER_BYTE * (double)row->bytes));
     stream->ordinal++;
     stream->end = (struct job_moment){.host = NEVER, .base = (uint32_t)r->count};
-    stream->end.on[0].row = (uint32_t)r->count;
+    stream->end.on[0].of = (uint32_t)r->count;
     stream->row = (uint32_t)r->count;
     return 0;
 }
@@ -216,45 +216,21 @@ static void record_event(struct scan *s, const struct gwt_event *e, struct strea
                            .ordinal = ++stream->ordinal,
                            .frame = stream->frame,
                            .stream = e->stream};
-    job_moment_join(&r->end, &stream->wait, s->ends);
-}
-
-/* What led to `from`, and from there to *m, led there by `at`. */
-static void lead_from(struct job_moment *m, const struct job_moment *from, int64_t at)
-{
-    int64_t host = at;
-    if (m->host != NEVER && from->host != NEVER && m->since < from->host) {
-        host = job_later(m->host, at - from->host);
-        m->host = NEVER;
-    }
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 2; k++)
-            if (m->on[i].row && m->on[i].row == from->on[k].row) {
-                int64_t by = job_later(at, m->on[i].after - from->on[k].after);
-                host = by > host ? by : host;
-                m->on[i].row = 0;
-            }
-    if (!m->on[0].row) {
-        m->on[0] = m->on[1];
-        m->on[1].row = 0;
-    }
-    if (m->host < host) {
-        m->host = host;
-        m->since = at;
-    }
+    gwa_job_moment_join(&s->supposed, &r->end, &stream->wait);
 }
 
 /* As known by now: a call that came after it may have shown that it was over by then, or that what
  * it is behind of was not before. */
-static struct job_moment end_of(const struct scan *s, const struct recorded *r)
+static struct job_moment end_of(struct scan *s, const struct recorded *r)
 {
     const struct stream *stream = s->streams[r->stream];
     struct job_moment end = r->end;
     if (stream && r->ordinal <= stream->done_ordinal)
         end = stream->done;
     else if (stream && stream->led.ordinal)
-        lead_from(&end, r->frame == stream->led.frame ? &stream->led.from : &stream->led.known,
-                  stream->led.at);
+        gwa_job_moment_lead(&s->supposed, &end,
+                            r->frame == stream->led.frame ? &stream->led.from : &stream->led.known,
+                            stream->led.at);
     return end;
 }
 
@@ -273,34 +249,34 @@ static void wait_for_event(struct scan *s, const struct gwt_event *e, struct str
 static int see(struct scan *s, const struct job_moment *m, const struct gwt_event *e)
 {
     struct job_rows *r = s->rows;
-    int64_t at = e->t1_ns - WAKE_NS;
-    if (!m->on[0].row || e->t1_ns - e->t0_ns < WAITED)
+    int64_t at = e->t1_ns - WAKE_NS, host = m->host;
+    struct job_term newest;
+    if (!m->on[0].of || e->t1_ns - e->t0_ns < WAITED)
         return 0;
     if (gwa_reserve((void **)&r->seen, &r->seen_room, r->seen_count, sizeof(*r->seen)))
         return -ENOMEM;
-    int newest = m->on[1].row ? 1 : 0;
-    r->seen[r->seen_count++] =
-        (struct job_seen){.at = at,
-                          .host = m->host,
-                          .on = {newest ? m->on[0].row : 0, m->on[newest].row},
-                          .after = {m->on[0].after, m->on[newest].after},
-                          .modelled = modelled(m),
-                          .lasted_ns = (float)(e->t1_ns - e->t0_ns)};
+    newest.of = gwa_job_moment_newest(r, m, &newest.after, &host);
+    r->seen[r->seen_count++] = (struct job_seen){.at = at,
+                                                 .host = host,
+                                                 .on = {m->on[0], m->on[1]},
+                                                 .newest = newest,
+                                                 .modelled = modelled(m),
+                                                 .lasted_ns = (float)(e->t1_ns - e->t0_ns)};
     /* Later than all else explains: then the newest collective took so long. */
-    int64_t late = at - job_moment_value(m, s->ends);
+    int64_t late = at - job_moment_value(m, &s->supposed);
     if (late > 0 && late / JOB_CAUGHT < e->t1_ns - e->t0_ns)
-        s->ends[m->on[newest].row] = at - m->on[newest].after;
+        s->supposed.ends[newest.of] = at - newest.after;
     return 0;
 }
 
 /* Its waits are over as well as its operations: the model may have meant either to be later. */
-static void ended(struct stream *stream, const struct job_moment *m, int64_t at)
+static void ended(const struct scan *s, struct stream *stream, const struct job_moment *m,
+                  int64_t at)
 {
     struct job_moment end = job_moment_at(at);
-    end.base = m->base;
-    for (int i = 0; i < 2; i++)
-        if (m->on[i].row > end.base)
-            end.base = m->on[i].row;
+    int64_t after, host = NEVER;
+    uint32_t newest = gwa_job_moment_newest(s->rows, m, &after, &host);
+    end.base = newest > m->base ? newest : m->base;
     stream->end = stream->wait = stream->done = end;
     stream->done_ordinal = stream->ordinal;
     stream->row = 0;
@@ -309,9 +285,9 @@ static void ended(struct stream *stream, const struct job_moment *m, int64_t at)
 static int wait_for_stream(struct scan *s, const struct gwt_event *e, struct stream *stream)
 {
     struct job_moment m = stream->end;
-    job_moment_join(&m, &stream->wait, s->ends);
+    gwa_job_moment_join(&s->supposed, &m, &stream->wait);
     int rc = see(s, &m, e);
-    ended(stream, &m, e->t1_ns - WAKE_NS);
+    ended(s, stream, &m, e->t1_ns - WAKE_NS);
     return rc;
 }
 
@@ -320,11 +296,11 @@ static int wait_for_device(struct scan *s, const struct gwt_event *e)
     struct job_moment m = job_moment_at(NEVER);
     for (size_t i = 0; i < s->known_count; i++)
         if (s->streams[s->known[i]]->device == e->device)
-            job_moment_join(&m, &s->streams[s->known[i]]->end, s->ends);
+            gwa_job_moment_join(&s->supposed, &m, &s->streams[s->known[i]]->end);
     int rc = see(s, &m, e);
     for (size_t i = 0; i < s->known_count; i++)
         if (s->streams[s->known[i]]->device == e->device)
-            ended(s->streams[s->known[i]], &m, e->t1_ns - WAKE_NS);
+            ended(s, s->streams[s->known[i]], &m, e->t1_ns - WAKE_NS);
     return rc;
 }
 
@@ -335,20 +311,21 @@ static int wait_for_recorded(struct scan *s, const struct gwt_event *e)
     if (!stream || r->handle != e->value)
         return 0;
     struct job_moment m = end_of(s, r);
-    bool over = job_moment_value(&m, s->ends) < e->t0_ns; /* by the model: that is not at odds */
+    bool over =
+        job_moment_value(&m, &s->supposed) < e->t0_ns; /* by the model: that is not at odds */
     int rc = see(s, &m, e);
     if (r->ordinal == stream->ordinal) {
-        ended(stream, &m, e->t1_ns - WAKE_NS);
+        ended(s, stream, &m, e->t1_ns - WAKE_NS);
     } else if (r->ordinal > stream->done_ordinal) {
         struct stream past = {.ordinal = r->ordinal};
-        ended(&past, &m, e->t1_ns - WAKE_NS);
+        ended(s, &past, &m, e->t1_ns - WAKE_NS);
         if (!over) {
             stream->led = (struct led){.from = r->end,
                                        .known = m,
                                        .frame = r->frame,
                                        .at = past.end.host,
                                        .ordinal = r->ordinal};
-            lead_from(&stream->end, &m, past.end.host);
+            gwa_job_moment_lead(&s->supposed, &stream->end, &m, past.end.host);
             stream->frame++;
         }
         stream->done = past.done;
@@ -405,10 +382,10 @@ static int copy(struct scan *s, const struct gwt_event *e, struct stream *stream
     }
     order(s, stream);
     struct job_moment m = stream->end;
-    job_moment_join(&m, &stream->wait, s->ends);
+    gwa_job_moment_join(&s->supposed, &m, &stream->wait);
     job_moment_later(&m, s->handover + (int64_t)d.ns);
     int rc = see(s, &m, e);
-    ended(stream, &m, e->t1_ns);
+    ended(s, stream, &m, e->t1_ns);
     return rc;
 }
 
@@ -478,11 +455,15 @@ static inline int tick(struct ticks *t)
 
 static int learn(struct scan *s, struct ticks *ticks)
 {
+    struct job_rows *r = s->rows;
     struct gwt_event e;
     int rc = 0;
     gwt_rewind(s->trace);
     while (!rc && gwt_next(s->trace, &e) > 0) {
         rc = gwa_durations_event(s->durations, &e);
+        if (r->timed == NEVER && e.kind == GWT_SAMPLE && e.raw && !(e.flags >> 8) &&
+            GWT_SAMPLE_CLASS(e.flags) == GWT_SAMPLE_KERNEL)
+            r->timed = e.t0_ns;
         if (!rc)
             rc = tick(ticks);
     }
@@ -517,16 +498,17 @@ static void release(struct scan *s)
     free(s->known);
     free(s->events);
     gwa_job_calls_free(&s->calls);
-    free(s->ends);
+    free(s->supposed.ends);
+    free(s->supposed.latest);
 }
 
 int gwa_job_rows(struct gwt_trace *trace, const struct gwa_options *options, size_t most,
                  struct job_rows *out)
 {
     struct ticks ticks = {.options = options, .total = 2 * gwt_coverage(trace)->events};
-    struct scan s = {.trace = trace, .rows = out};
+    struct scan s = {.trace = trace, .rows = out, .supposed.rows = out};
     int rc = -ENOMEM;
-    *out = (struct job_rows){.most = most, .first = NEVER, .last = NEVER};
+    *out = (struct job_rows){.most = most, .first = NEVER, .last = NEVER, .timed = NEVER};
     s.durations = gwa_durations_new(trace);
     s.streams = calloc(STREAMS, sizeof(*s.streams));
     s.events = calloc(EVENTS, sizeof(*s.events));
@@ -548,6 +530,7 @@ int gwa_job_rows(struct gwt_trace *trace, const struct gwa_options *options, siz
 void gwa_job_rows_free(struct job_rows *rows)
 {
     free(rows->list);
+    free(rows->latest);
     free(rows->seen);
     free(rows->comms);
     *rows = (struct job_rows){0};

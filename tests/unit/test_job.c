@@ -38,6 +38,7 @@ static struct gwa_job *job_of(size_t ranks, size_t hosts)
         r->rows.comms_count = 1;
         r->rows.sampled = 1;
         r->starts = calloc(ROWS, sizeof(*r->starts));
+        r->latest = calloc(ROWS, sizeof(*r->latest));
     }
     return job;
 }
@@ -63,8 +64,11 @@ static void called(struct gwa_job *job, size_t rank, int64_t at, uint32_t on, in
                    int64_t lasted)
 {
     struct job_rows *r = &job->ranks[rank].rows;
-    r->seen[r->seen_count++] = (struct job_seen){
-        .at = at, .host = NEVER, .on = {0, on}, .after = {0, after}, .lasted_ns = (float)lasted};
+    r->seen[r->seen_count++] = (struct job_seen){.at = at,
+                                                 .host = NEVER,
+                                                 .on = {{on, after}},
+                                                 .newest = {on, after},
+                                                 .lasted_ns = (float)lasted};
 }
 
 /* By a call that waited for all of it. */
@@ -87,26 +91,117 @@ static const struct job_collective *of(const struct gwa_job *job, size_t rank, u
 
 /* ---- moments -------------------------------------------------------------------------------- */
 
+static struct job_moment on(uint32_t row, int64_t after)
+{
+    return (struct job_moment){.host = NEVER, .on = {{row, after}}};
+}
+
+static void add(struct job_supposed *s, struct job_moment *m, uint32_t row, int64_t after)
+{
+    struct job_moment other = on(row, after);
+    gwa_job_moment_join(s, m, &other);
+}
+
+/* Rows 1 to 4, of which the last is behind the third in its stream, and that goes on from the
+ * first. */
+static struct job_supposed supposed(struct job_rows *rows)
+{
+    static struct job_row list[4];
+    int64_t *ends = calloc(5, sizeof(*ends));
+    memset(list, 0, sizeof(list));
+    list[2] = (struct job_row){.on = {1}, .after = {50}};
+    list[3].before = 3;
+    for (int i = 1; i < 5; i++)
+        ends[i] = i * 100;
+    *rows = (struct job_rows){.list = list, .count = 4, .most = 4};
+    return (struct job_supposed){.rows = rows, .ends = ends, .ends_room = 5};
+}
+
+static void forget(struct job_supposed *s)
+{
+    free(s->ends);
+    free(s->latest);
+    free(s->rows->latest);
+}
+
 static void moments_are_the_later_of_both(void **state)
 {
-    const int64_t ends[] = {0, 100, 200, 300};
+    struct job_rows rows;
+    struct job_supposed s = supposed(&rows);
     struct job_moment a = job_moment_at(50), b = job_moment_at(70);
     (void)state;
-    job_moment_join(&a, &b, ends);
+    gwa_job_moment_join(&s, &a, &b);
     assert_int_equal(a.host, 70);
-    job_moment_add(&a, 2, 5, ends);
-    job_moment_add(&a, 1, 7, ends);
-    assert_int_equal(a.on[0].row, 1); /* the older first */
-    assert_int_equal(a.on[1].row, 2);
-    assert_int_equal(job_moment_value(&a, ends), 205);
-    job_moment_add(&a, 1, 3, ends); /* what is earlier changes nothing */
+    add(&s, &a, 2, 5);
+    add(&s, &a, 1, 7);
+    assert_int_equal(a.on[0].of, 1); /* the older first */
+    assert_int_equal(a.on[1].of, 2);
+    assert_int_equal(job_moment_value(&a, &s), 205);
+    add(&s, &a, 1, 3); /* what is earlier changes nothing */
     assert_int_equal(a.on[0].after, 7);
     job_moment_later(&a, 10);
-    assert_int_equal(job_moment_value(&a, ends), 215);
-    job_moment_add(&a, 3, 0, ends); /* of three, the earliest goes */
-    assert_int_equal(a.on[0].row, 2);
-    assert_int_equal(a.on[1].row, 3);
-    assert_int_equal(job_moment_value(&a, ends), 300);
+    assert_int_equal(job_moment_value(&a, &s), 215);
+    forget(&s);
+}
+
+static void moments_on_three_are_on_all_of_them(void **state)
+{
+    struct job_rows rows;
+    struct job_supposed s = supposed(&rows);
+    struct job_moment m = job_moment_at(50);
+    int64_t after, host = NEVER;
+    (void)state;
+    add(&s, &m, 1, 57);
+    add(&s, &m, 2, 5);
+    add(&s, &m, 3, 0);
+    assert_int_equal(rows.latest_count, 1);
+    assert_int_equal(rows.latest[0].host, 50);
+    assert_int_equal(rows.latest[0].on[0].of, 1);
+    assert_int_equal(rows.latest[0].on[1].of, 2);
+    assert_int_equal(rows.latest[0].newest, 2);
+    assert_int_equal(m.on[0].of, JOB_LATEST | 1);
+    assert_int_equal(m.on[1].of, 3);
+    assert_int_equal(job_moment_value(&m, &s), 300);
+    job_moment_later(&m, 10);
+    add(&s, &m, 2, 15); /* which it has waited for already */
+    assert_int_equal(rows.latest_count, 1);
+    assert_int_equal(gwa_job_moment_newest(&rows, &m, &after, &host), 3);
+    assert_int_equal(after, 10);
+    forget(&s);
+}
+
+static void moments_leave_out_what_cannot_be_later(void **state)
+{
+    struct job_rows rows;
+    struct job_supposed s = supposed(&rows);
+    struct job_moment m = on(1, 50), n = on(1, 51);
+    (void)state;
+    add(&s, &m, 4, 0); /* behind the third, which begins 50 after the first */
+    assert_int_equal(m.on[0].of, 4);
+    assert_int_equal(m.on[1].of, 0);
+    add(&s, &n, 4, 0); /* later, if those are short */
+    assert_int_equal(n.on[0].of, 1);
+    assert_int_equal(n.on[1].of, 4);
+    forget(&s);
+}
+
+static void moments_are_led_on_through_others(void **state)
+{
+    struct job_rows rows;
+    struct job_supposed s = supposed(&rows);
+    struct job_moment from = on(1, 60), m = on(1, 70);
+    (void)state;
+    add(&s, &m, 2, 0);
+    add(&s, &m, 3, 0);
+    job_moment_later(&m, 5);
+    /* a call shows that the first was over at 500, less 60 */
+    gwa_job_moment_lead(&s, &m, &from, 500);
+    assert_int_equal(m.host, 515);
+    assert_int_equal(m.since, 500);
+    assert_int_equal(m.on[0].of, 2); /* the others are still open */
+    assert_int_equal(m.on[0].after, 5);
+    assert_int_equal(m.on[1].of, 3);
+    forget(&s);
 }
 
 static void moments_do_not_overflow(void **state)
@@ -272,10 +367,7 @@ static void hidden_transfers_stay_unknown(void **state)
             job->ranks[i].rows.seen[k].modelled = (float)(modelled + MS);
         }
     run(job);
-    for (int i = 0; i < 10; i++) {
-        assert_int_equal(gwa_job_learn(job), 0);
-        gwa_job_run(job);
-    }
+    assert_int_equal(gwa_job_settle(job), 0);
     assert_true(fabs(job->off_share - 0.02) < 0.001);
     assert_int_equal(job->kinds[0].measured, 0);
     for (uint32_t k = 0; k < STEPS; k++)
@@ -398,6 +490,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moments_are_the_later_of_both),
+        cmocka_unit_test(moments_on_three_are_on_all_of_them),
+        cmocka_unit_test(moments_leave_out_what_cannot_be_later),
+        cmocka_unit_test(moments_are_led_on_through_others),
         cmocka_unit_test(moments_do_not_overflow),
         cmocka_unit_test(rows_of_one_number_meet),
         cmocka_unit_test(communicators_without_identity_do_not),
