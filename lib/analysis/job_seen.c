@@ -230,6 +230,8 @@ static void find_timed(struct gwa_job *job)
 {
     job->timed = NEVER;
     for (size_t i = 0; i < job->count; i++) {
+        if (job->ranks[i].rows.timed == NEVER || !job->ranks[i].known)
+            continue;
         int64_t t = job_common(job_clock_of(job, i), job->ranks[i].rows.timed);
         if (t > job->timed)
             job->timed = t;
