@@ -4,7 +4,7 @@
 set -eu
 
 packages='gcc libc6-dev make binutils libzstd-dev uthash-dev libjansson-dev libsmartcols-dev
-          libiberty-dev libcmocka-dev python3'
+          libiberty-dev libcmocka-dev musl-tools python3'
 
 say() { echo "setup: $*" >&2; }
 

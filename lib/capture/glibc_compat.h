@@ -24,6 +24,7 @@
 #endif
 
 #include <sys/stat.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -94,6 +95,11 @@
 #endif
 GW_OLD_SYMBOLS(X)
 #undef X
+
+/* What musl lacks. Its loader takes a preload that was meant for others, and ends the program over
+ * a missing symbol; where these are NULL, the preload does nothing. */
+#pragma weak dladdr1
+#pragma weak dlvsym
 
 /* Functions that glibc 2.28 does not have under these names: straight to the kernel,
  * whose struct stat is glibc's on both machines. They set errno as usual. */

@@ -353,6 +353,9 @@ bool gw_library_mapped(const char *soname);
 void *gw_resolve_next(const char *name);    /* after us in the global scope */
 void *gw_resolve_default(const char *name); /* anywhere in it */
 
+/* musl.c */
+void *gw_musl_dlsym(void); /* its own dlsym, which ours hides */
+
 /* drain.c */
 int gw_drain_start(const struct gwt_file_header *file);
 void gw_drain_stop(void); /* bounded wait for the last frame */

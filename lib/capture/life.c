@@ -262,15 +262,21 @@ static void offer_nvtx(void)
         setenv("NVTX_INJECTION64_PATH", path, 0);
 }
 
+/* What pthread_atfork() calls, named so that musl, which lacks it, does not end the program. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
+    __attribute__((weak));
+extern void *__dso_handle;
+
 __attribute__((constructor)) static void load(void)
 {
     int saved = errno;
     gw_resolve_init();
     gw_options_read();
+    gw_options.off |= !__register_atfork; /* this is not glibc */
     if (gw_options.off) {
         gw_state = GW_OFF;
     } else {
-        pthread_atfork(gw_python_fork_begins, gw_python_fork_ended, in_child);
+        __register_atfork(gw_python_fork_begins, gw_python_fork_ended, in_child, &__dso_handle);
         offer_nvtx();
     }
     errno = saved;

@@ -29,6 +29,10 @@ static const char *const node_version[GW_NODES] = {"libcudart.so.11.0", "libcuda
 void gw_real_dlsym_find(void)
 {
     static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
+    if (!dlvsym) {
+        gw_real_dlsym = (dlsym_fn)gw_musl_dlsym();
+        return;
+    }
     for (size_t i = 0; !gw_real_dlsym && i < sizeof versions / sizeof versions[0]; i++)
         gw_real_dlsym = (dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
 }
@@ -337,8 +341,8 @@ static bool defined_elsewhere(const char *name, void *caller)
     struct link_map *map = NULL;
     if (real_dlsym(RTLD_NEXT, name))
         return true;
-    if (caller && dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map && map->l_name &&
-        map->l_name[0]) {
+    if (caller && dladdr1 && dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map &&
+        map->l_name && map->l_name[0]) {
         void *h = mapped(map->l_name), *p = h ? real_dlsym(h, name) : NULL;
         return p && !is_ours(p);
     }

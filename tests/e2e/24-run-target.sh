@@ -47,10 +47,53 @@ narrow[4] = 1  # ELFCLASS32
 open("narrow", "wb").write(narrow)
 END
 chmod +x musl riscv narrow
-said "musl" 127 "uses musl" ./musl
+said "musl, which is not here" 127 "uses musl" ./musl
 said "another processor" 126 "built for another processor" ./riscv
 "$gpuwait" run ./narrow >"$out" 2>"$err" # the kernel may take it all the same
 has "32-bit: said beforehand" "$err" "32-bit program"
+
+# musl's own loader maps the preload all the same: the program is what it is without it, and so is one
+# that is started by another.
+cat >own.c <<'END'
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *in_thread(void *p) { return p; }
+int puts(const char *text) /* the next one is the library's */
+{
+    int (*next)(const char *) = (int (*)(const char *))dlsym(RTLD_NEXT, "puts");
+    return next ? next(text) : -1;
+}
+int main(void)
+{
+    pthread_t t;
+    void *got = 0;
+    int status = 0;
+    if (dlsym(RTLD_DEFAULT, "cuInit") || dlsym(RTLD_DEFAULT, "getpid") != (void *)getpid ||
+        dlsym(dlopen(0, RTLD_NOW), "getenv") != (void *)getenv)
+        return 1;
+    if (pthread_create(&t, 0, in_thread, &t) || pthread_join(t, &got) || got != &t)
+        return 2;
+    pid_t pid = fork();
+    if (pid == 0)
+        exit(puts("own") < 0);
+    return waitpid(pid, &status, 0) == pid && status == 0 ? 5 : 3;
+}
+END
+if command -v musl-gcc >/dev/null && musl-gcc -rdynamic -o own own.c && musl-gcc -static -o own-static hello.c; then
+    has "musl's loader" own 'ld-musl'
+    said "musl" 5 "own uses musl" ./own
+    is "musl: its output" own "$("$gpuwait" run ./own 2>"$err")"
+    has "musl: why nothing was recorded" "$err" "^gpuwait: nothing was recorded: ./own uses musl"
+    runs "musl, started by a shell" 5 "$gpuwait" run --no-report -- sh -c './own; exit $?'
+    is "musl, started by a shell: output, nothing said" own "$(cat "$out" "$err")"
+    said "musl, linked statically" 5 "own-static is statically linked" ./own-static
+else
+    echo "# no musl here"
+fi
 
 if [ "$(id -u)" -eq 0 ]; then
     cp dynamic setuid && chown 1:1 setuid && chmod 4755 setuid
