@@ -7,35 +7,18 @@ rank 1 kills itself in the middle of a step, as the kernel would when memory run
 wait in a collective, or for the device, until torchrun ends them.
 """
 
-import mmap
 import os
 import signal
-import struct
 import sys
 
 import torch
 import torch.distributed as dist
 
-from common import CPU_ONLY, DEVICE, referee, setup, show, sync
+from common import CPU_ONLY, DEVICE, Noted, referee, setup, show, sync
 
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 STEPS, ADDITIONS = 50, 40
 KILLED_IN = 20
-
-
-class Noted:
-    """Launches that have been issued, where they outlive the process."""
-
-    def __init__(self, path):
-        with open(path, "w+b") as f:
-            f.truncate(8)
-            self.map = mmap.mmap(f.fileno(), 8)
-        self.n = 0
-
-    def add(self, x, y):
-        x.add_(y)
-        self.n += 1
-        struct.pack_into("<Q", self.map, 0, self.n)
 
 
 def step(noted, x, y, host, i, killed):

@@ -3,56 +3,28 @@
 Output and exit code as without the recorder; one recording for each rank, with its rank, and each
 launch that the rank noted; none lost. A job that came to its end: each rank's kernels, copies and
 peak are its referee's. One that was killed: at most the one launch more that was inside its call.
-A line for each check; exit 1 if one fails. GPUWAIT: the tool.
+A line for each check; exit 1 if one fails.
 """
 
 import glob
 import json
-import os
 import re
-import struct
-import subprocess
 import sys
 
 import compare
+import judge
+from judge import check
 
 RANKS = 4
-bad = 0
-
-
-def check(name, good, why=""):
-    global bad
-    bad += not good
-    print("%s - %s%s" % ("ok" if good else "not ok", name, "" if good else ": %s" % (why,)))
-
-
-def text_of(path):
-    with open(path, encoding="utf-8", errors="replace") as f:
-        return f.read()
-
-
-def report(folder, *options):
-    return subprocess.run([os.environ["GPUWAIT"], "report", *options, folder + "/dump"], capture_output=True, text=True)
 
 
 def ranks_of(folder, *options):
     """post: processes by rank"""
-    got = report(folder, "--json", "--steps", "all", *options)
-    check("report %s" % " ".join(options), got.returncode == 0, got.stderr)
-    return {p["rank"]: p for p in json.loads(got.stdout)["processes"]} if got.returncode == 0 else {}
+    return {p["rank"]: p for p in judge.processes(folder, *options)}
 
 
 def noted(folder, rank):
-    with open("%s/recorded/%d.launches" % (folder, rank), "rb") as f:
-        return struct.unpack("<Q", f.read())[0]
-
-
-def same_as_bare(folder):
-    exits = [text_of("%s/%s.exit" % (folder, run)).strip() for run in ("bare", "recorded")]
-    check("exit code", exits[0] == exits[1], exits)
-    lines = [sorted(text_of("%s/%s.out" % (folder, run)).splitlines()) for run in ("bare", "recorded")]
-    check("output", lines[0] == lines[1], lines)
-    return exits[1], lines[1]
+    return judge.noted("%s/recorded/%d.launches" % (folder, rank))
 
 
 def by_referee(folder):
@@ -68,8 +40,7 @@ def by_referee(folder):
 
 def main():
     folder, mode = sys.argv[1:]
-    code, lines = same_as_bare(folder)
-    check("exit code is the job's", code == ("0" if mode == "end" else "1"), code)
+    lines = judge.same_as_bare(folder, "0" if mode == "end" else "1")
     dumps = glob.glob(folder + "/dump/*.gwt")
     check("a recording for each rank", len(dumps) == RANKS, dumps)
     ranks = ranks_of(folder)
@@ -79,9 +50,9 @@ def main():
         more = 0 if mode == "end" else 1
         check("rank %s: %d launches" % (rank, made), made <= calls <= made + more and made > 0, (made, calls))
         check("rank %s: nothing lost" % rank, quality["dropped"] == 0 and quality["holes"] <= more, quality)
-    text = report(folder).stdout
+    text = judge.report(folder).stdout
     check("a job of four", "job of 4 ranks on 1 host" in text, text)
-    said = text_of(folder + "/recorded.err")
+    said = judge.text_of(folder + "/recorded.err")
     left = re.findall(r"^gpuwait: (\d+) process(?:es were| was) killed or left by _exit", said, re.M)
     check("run names where to read", "read them with: gpuwait report" in said, said)
     if mode == "end":
@@ -91,7 +62,7 @@ def main():
     else:
         check("who was cut off", len(left) == 1 and 1 <= int(left[0]) <= RANKS, (left, said))
         check("rank 1 was killed midway", noted(folder, 1) == 20 * 41 + 21, noted(folder, 1))
-    return bad > 0
+    return judge.bad > 0
 
 
 if __name__ == "__main__":
