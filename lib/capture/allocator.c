@@ -44,7 +44,7 @@ static void record(void *p, int64_t size, size_t allocated, size_t reserved, uns
                  .address = GWT_ADDR(p),
                  .size_512 = (int32_t)(size / 512),
                  .allocated = allocated}};
-    gw_busy_begin(t);
+    gw_busy_begin();
     gw_push(t, &u.r);
     gw_busy_end(t);
 }

@@ -14,10 +14,13 @@
 static uint32_t lock_word;
 
 /* Held for microseconds and only by first-time work, so it spins, and yields in case the
- * holder was preempted on this core. */
+ * holder was preempted on this core. Who holds it is busy: a signal handler's call that wanted
+ * it, too, would wait for the thread that it interrupts. */
 void gw_lock(void)
 {
     uint32_t spins = 0;
+    gw_local.busy++;
+    gw_fence_signal();
     for (;;) {
         uint32_t free_word = 0;
         /* Partner: the release in gw_unlock(). */
@@ -33,6 +36,8 @@ void gw_lock(void)
 void gw_unlock(void)
 {
     gw_store_release(&lock_word, 0);
+    gw_fence_signal();
+    gw_local.busy--;
 }
 
 void gw_lock_reset(void)

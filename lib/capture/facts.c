@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void fact(const char *key, const char *value)
@@ -127,34 +128,37 @@ static void command_line(void)
 
 /* ---- libraries ------------------------------------------------------------------------------- */
 
-/* torch/lib/libtorch_cuda.so has its version in torch/version.py. */
-static void torch_version(const char *library, const char *base)
-{
-    char path[PATH_MAX], text[2048], version[64];
-    int lib = (int)(base - library) - 1; /* without the slash */
-    while (lib > 0 && library[lib - 1] != '/')
-        lib--;
-    snprintf(path, sizeof path, "%.*sversion.py", lib, library);
-    const char *p = read_file(path, text, sizeof text) > 0 ? text : NULL;
-    for (; p && (p = strstr(p, "__version__")); p++) /* it is in __all__, too */
-        if (sscanf(p, "__version__%*[ =]%*['\"]%63[^'\"]", version) == 1) {
-            fact("version.torch", version);
-            return;
-        }
-}
-
 static const char *const libraries[] = {"libcuda.so",       "libcudart",   "libcublas.so",
                                         "libcublasLt.so",   "libcudnn.so", "libnccl.so",
                                         "libtorch_cuda.so", "libcufft.so", "libcusparse.so"};
 #define LIBRARIES (sizeof libraries / sizeof libraries[0])
 
+/* Not on the stack: the thread that makes the first call may have little of it. */
 struct mapped {
     struct {
         char path[512];
         const char *kind;
     } list[2 * LIBRARIES];
     unsigned count;
+    char path[PATH_MAX];
+    char text[2048];
 };
+
+/* torch/lib/libtorch_cuda.so has its version in torch/version.py. */
+static void torch_version(const char *library, const char *base, struct mapped *m)
+{
+    char version[64];
+    int lib = (int)(base - library) - 1; /* without the slash */
+    while (lib > 0 && library[lib - 1] != '/')
+        lib--;
+    snprintf(m->path, sizeof m->path, "%.*sversion.py", lib, library);
+    const char *p = read_file(m->path, m->text, sizeof m->text) > 0 ? m->text : NULL;
+    for (; p && (p = strstr(p, "__version__")); p++) /* it is in __all__, too */
+        if (sscanf(p, "__version__%*[ =]%*['\"]%63[^'\"]", version) == 1) {
+            fact("version.torch", version);
+            return;
+        }
+}
 
 static const char *base_of(const char *path)
 {
@@ -178,23 +182,27 @@ static int note(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-static void library(const char *path, const char *kind)
+static void library(const char *path, const char *kind, struct mapped *m)
 {
-    char key[128], real[PATH_MAX];
+    char key[128];
     snprintf(key, sizeof key, "library.%.100s", kind);
-    fact(key, base_of(realpath(path, real) ? real : path));
+    fact(key, base_of(realpath(path, m->path) ? m->path : path));
     if (strcmp(kind, "libtorch_cuda.so") == 0)
-        torch_version(path, base_of(path));
+        torch_version(path, base_of(path), m);
 }
 
 /* By the drain thread, seconds after the start, when the frameworks have loaded what they
  * use; and at exit, when no library may be called any more: perhaps both at once. */
 void gw_facts_libraries(bool at_exit)
 {
-    struct mapped mapped = {.count = 0};
-    dl_iterate_phdr(note, &mapped);
-    for (unsigned i = 0; i < mapped.count; i++)
-        library(mapped.list[i].path, mapped.list[i].kind);
+    struct mapped *m =
+        mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m != MAP_FAILED) {
+        dl_iterate_phdr(note, m);
+        for (unsigned i = 0; i < m->count; i++)
+            library(m->list[i].path, m->list[i].kind, m);
+        munmap(m, sizeof *m);
+    }
     int (*nccl_version)(int *) =
         at_exit ? NULL : (int (*)(int *))gw_resolve_symbol("libnccl.so.2", "ncclGetVersion");
     int v = 0;
@@ -235,7 +243,8 @@ void gw_facts(void)
                                               "NCCL_LAUNCH_MODE",
                                               "OMP_NUM_THREADS",
                                               "TOKENIZERS_PARALLELISM"};
-    char text[4096], key[64];
+    static char text[4096];
+    char key[64];
     fact("gpuwait", GPUWAIT_VERSION);
     if (gethostname(text, sizeof text - 1) == 0)
         fact("host", text);

@@ -133,9 +133,8 @@ struct gw_thread {
     struct gwt_slot *slot;
     struct gwt_record *ring;
     uint64_t mask;
-    uint64_t head; /* = slot->head, without reading shared memory */
-    uint64_t room; /* the ring takes records below this one; lags behind slot->tail */
-    uint32_t busy; /* a record or first-time work is under way: a signal handler must not nest */
+    uint64_t head;           /* = slot->head, without reading shared memory */
+    uint64_t room;           /* the ring takes records below this one; lags behind slot->tail */
     int32_t countdown;       /* calls until the next candidate for timing */
     struct gw_epochs epochs; /* of the two caches */
     struct gw_stream_entry {
@@ -213,6 +212,8 @@ extern __thread struct gw_local {
     struct gw_frame *top;
     uint64_t
         top_t0; /* top's own t0: a frame whose memory says otherwise was left without a return */
+    uint32_t
+        busy; /* works under way, a record or first-time ones: a signal handler must not nest */
     uint8_t device;
 } gw_local __attribute__((tls_model("initial-exec")));
 #define gw_self   (gw_local.self)
@@ -229,9 +230,9 @@ extern char gw_dump_path[4096];
 extern pid_t gw_pid; /* of the process that started recording */
 
 /* Around a record, or first-time work: a signal handler's calls meanwhile leave no record. */
-static inline void gw_busy_begin(struct gw_thread *t)
+static inline void gw_busy_begin(void)
 {
-    t->busy = 1;
+    gw_local.busy++;
     gw_fence_signal();
     gw_local.idle = NULL;
     gw_fence_signal();
@@ -239,14 +240,13 @@ static inline void gw_busy_begin(struct gw_thread *t)
 static inline void gw_busy_end(struct gw_thread *t)
 {
     gw_fence_signal();
-    t->busy = 0;
-    if (!gw_top)
+    if (--gw_local.busy == 0 && !gw_top)
         gw_local.idle = t;
 }
 /* The short path says it by its thread in place of a frame: gw_launch_closes(). */
 static inline bool gw_is_busy(const struct gw_thread *t)
 {
-    return t->busy || (const void *)gw_top == (const void *)t;
+    return gw_local.busy || (const void *)gw_top == (const void *)t;
 }
 
 /* ring.c */

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,29 @@ static bool key_made;
 static uint32_t starter; /* tid of the thread inside start_locked() */
 static bool inherited;   /* the tables still hold what the parent knew */
 
+/* ---- undisturbed ----------------------------------------------------------------------- */
+
+/* What makes files and rings must not be left half-way: neither by a signal handler, whose own
+ * calls would wait for it, nor because the thread is cancelled. */
+struct undisturbed {
+    sigset_t signals;
+    int cancel;
+};
+
+static void undisturbed_begin(struct undisturbed *u)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &u->signals);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &u->cancel);
+}
+
+static void undisturbed_end(const struct undisturbed *u)
+{
+    pthread_setcancelstate(u->cancel, NULL);
+    pthread_sigmask(SIG_SETMASK, &u->signals, NULL);
+}
+
 /* ---- start --------------------------------------------------------------------------- */
 
 static void make_path(void)
@@ -54,8 +78,9 @@ static void make_path(void)
     (void)n;
 }
 
-/* The directory and those above it, as `mkdir -p`. */
-static int make_directory(const char *path)
+/* The directory and those above it, as `mkdir -p`. Apart, so that its buffer is gone when the files
+ * are made: the thread may have little stack. */
+static __attribute__((noinline)) int make_directory(const char *path)
 {
     char part[PATH_MAX];
     snprintf(part, sizeof part, "%s", path);
@@ -160,7 +185,7 @@ undo:
     return r;
 }
 
-bool gw_start(void)
+static bool start(void)
 {
     uint32_t inert = GW_INERT;
     if (!gw_cas(&gw_state, &inert, GW_STARTING)) {
@@ -192,11 +217,22 @@ bool gw_start(void)
     return r == 0;
 }
 
+bool gw_start(void)
+{
+    struct undisturbed u;
+    undisturbed_begin(&u);
+    bool started = start();
+    undisturbed_end(&u);
+    return started;
+}
+
 struct gw_thread *gw_thread_get(void)
 {
-    if (gw_self || gw_load_acquire(&gw_state) != GW_ACTIVE || gw_ring_full())
+    if (gw_self || gw_load_acquire(&gw_state) != GW_ACTIVE || gw_ring_full() || gw_local.busy)
         return gw_self;
+    struct undisturbed u;
     int saved = errno;
+    undisturbed_begin(&u);
     struct gw_thread *t = wiped_on_fork(sizeof *t);
     if (!t) {
         gw_ring_no_room(errno);
@@ -209,6 +245,7 @@ struct gw_thread *gw_thread_get(void)
             munmap(t, sizeof *t);
         }
     }
+    undisturbed_end(&u);
     errno = saved;
     return gw_self;
 }

@@ -143,7 +143,7 @@ void gw_nvtx_reset(void)
 static void note(enum gwt_kind kind, const char *text, uint64_t value)
 {
     uint32_t state = gw_load_acquire(&gw_state);
-    if (state == GW_OFF)
+    if (state == GW_OFF || gw_local.busy)
         return;
     if (state != GW_ACTIVE || !gw_is_alive()) {
         keep(kind, text, value);

@@ -73,7 +73,7 @@ static void tell_lost(struct gw_thread *t)
     put(t, &r);
 }
 
-/* pre:  t->busy is held by the caller. */
+/* pre:  the caller is busy. */
 void gw_push(struct gw_thread *t, const struct gwt_record *r)
 {
     if (gw_unlikely(!has_room(t, t->lost ? 2 : 1))) {
@@ -107,7 +107,7 @@ void gw_push_mark(enum gwt_kind kind, uint32_t arg, uint64_t value)
         return;
     struct gwt_record r = {
         .t0 = gw_ticks(), .api = (uint16_t)(GWT_API_PSEUDO + kind), .arg = arg, .value = value};
-    gw_busy_begin(t);
+    gw_busy_begin();
     gw_push(t, &r);
     gw_busy_end(t);
 }
@@ -128,7 +128,7 @@ static void drop_unwound(struct gw_frame *f)
         return;
     struct gwt_record r = {
         .t0 = t->slot->open_t0, .api = t->slot->open_api, .flags = GWT_F_UNWOUND};
-    gw_busy_begin(t);
+    gw_busy_begin();
     gw_push(t, &r);
     gw_store_relaxed(&t->slot->returned, 0); /* nobody knows when */
     gw_busy_end(t);
@@ -169,7 +169,7 @@ struct gw_frame *gw_enter(struct gw_frame *f, uint64_t word)
 struct gw_frame *gw_enter_nested(struct gw_frame *f)
 {
     struct gw_thread *t = gw_self;
-    if (t && gw_is_busy(t)) {
+    if (gw_local.busy || (t && gw_is_busy(t))) {
         /* A signal handler inside a record, or a call of the driver's into its own exports while
          * we ask it something. */
         gw_count(GWT_C_NESTED_SIGNAL, 1);
@@ -213,6 +213,8 @@ struct gw_frame *gw_enter_slow(struct gw_frame *f)
     }
     if (gw_load_acquire(&gw_state) == GW_OFF)
         return NULL;
+    if (gw_local.busy) /* with first-time work that a signal handler interrupted */
+        return gw_enter_nested(f);
     int saved = errno;
     if (gw_load_acquire(&gw_state) == GW_ACTIVE && !gw_is_alive() && getpid() != gw_pid)
         gw_after_fork(); /* a raw clone: no atfork handler ran */
@@ -314,7 +316,7 @@ static bool negligible(const struct gw_frame *f, uint64_t t1)
  * first. Made apart and copied, it would cost a wait for its parts. */
 static inline struct gwt_record *begin(struct gw_thread *t, struct gwt_record *apart)
 {
-    gw_busy_begin(t);
+    gw_busy_begin();
     return gw_likely(t->head < t->room && !t->lost) ? next(t) : apart;
 }
 

@@ -67,8 +67,11 @@ void gw_resolve_reset(void)
 /* Two exports may share an address; the first keeps it. */
 static void map_address(void *real, void *wrapper)
 {
-    uint32_t i = hash(real), zero = 0;
+    uint32_t i = hash(real), zero = 0, busy = gw_local.busy++;
+    gw_fence_signal();
     while (!gw_cas(&inserting, &zero, 1)) { /* partner: the release below */
+        if (busy)                           /* a signal handler's thread may hold it */
+            goto out;
         zero = 0;
         gw_pause();
     }
@@ -84,6 +87,9 @@ static void map_address(void *real, void *wrapper)
         }
     }
     gw_store_release(&inserting, 0);
+out:
+    gw_fence_signal();
+    gw_local.busy--;
 }
 
 static void *wrapper_of(const void *real)

@@ -492,7 +492,7 @@ int gw_sample_begin(struct gw_frame *f)
      * of graphs are counted in any case. */
     if (class != GWT_SAMPLE_GRAPH && gw_ticks() < gw_load_relaxed(&next_sample))
         return -1;
-    gw_busy_begin(t);
+    gw_busy_begin();
     uint16_t stream = gw_stream_of(t, f);
     /* Only a function that is known: then it has run, and its module is loaded. Of shapes that
      * are new some, since there are programs in which no shape comes twice. */
@@ -559,7 +559,7 @@ void gw_sample_end(int index, int status)
     struct gw_pair *p = &gw_pool.pairs[index];
     struct gw_thread *t = gw_self;
     uint64_t begun = now_sampling.begun_ns;
-    gw_busy_begin(t);
+    gw_busy_begin();
     if (p->reason == GWT_VOID_NONE && (record_event(p->after) != 0 || status != 0))
         p->reason = GWT_VOID_ERROR;
     uint64_t ended = gw_now_ns();

@@ -160,7 +160,7 @@ static void push(struct gw_thread *t, uint64_t from, uint64_t to, struct gwt_rec
     s->api = (uint16_t)(GWT_API_PSEUDO + GWT_SECTION);
     memcpy(&r, s, sizeof r);
     gw_set_duration(&r, to - from);
-    gw_busy_begin(t);
+    gw_busy_begin();
     gw_push_spare(t, &r);
     gw_busy_end(t);
 }

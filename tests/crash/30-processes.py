@@ -11,58 +11,16 @@ import sys
 import tempfile
 import time
 
-from checks import B, check, count, failed
+from checks import LIBRARY, Ways, check, counts, failed, made
 
-PROGRAM, LIBRARY = B + "/crash/processes", B + "/libgpuwait.so"
-
-
-def made(text):
-    """Launches by process as the program says them, sorted: ids mean nothing after exec or in another namespace."""
-    return sorted(int(line.split()[2]) for line in text.splitlines())
-
-
-def counts(trace):
-    """post: per dump: launches, and those that were dropped or are missing and counted"""
-    found = []
-    for name in sorted(os.listdir(trace)) if os.path.isdir(trace) else []:
-        if not name.endswith(".gwt"):
-            continue
-        launches, says = count(os.path.join(trace, name))
-        assert not says["repeated"] and not says["bad"], says
-        found.append((launches, says["dropped"] + says["missing"]))
-    return found
-
-
-def run(way, trace, preload=LIBRARY, **environment):
-    env = dict(os.environ, GPUWAIT_OUT=trace, GPUWAIT_RING="dump", **environment)
-    env.pop("GPUWAIT", None)
-    if preload:
-        env["LD_PRELOAD"] = preload
-    return subprocess.run([PROGRAM] + way.split(), env=env, capture_output=True, text=True, timeout=60,
-                          cwd=os.path.dirname(trace))
+WAYS = Ways("processes")
+PROGRAM, run = WAYS.program, WAYS.run
 
 
 def exactly(way, processes, said="", lost=False, **environment):
-    """Each of `processes` has its recording; nothing is missing unless `lost`, and that is counted."""
-    with tempfile.TemporaryDirectory() as folder:
-        p = run(way, folder + "/t", **environment)
-        if p.returncode == 77:
-            print("# %s: not allowed here" % way)
-            return
-        time.sleep(0.2 if way == "daemon" else 0)
-        found = counts(folder + "/t")
-        left = [f for f in os.listdir(folder + "/t") if f.endswith(".ring")] if found else []
-        want = made(p.stdout)
-        check(way + ": exit code", p.returncode == 0, (p.returncode, p.stderr))
-        check(way + ": what is said", re.fullmatch(said, p.stderr.strip()), p.stderr)
-        check(way + ": recordings", len(found) == processes, (found, want))
-        if lost:
-            check(way + ": lost is counted", processes == 0 or sum(f[0] + f[1] for f in found) >= sum(want), (found, want))
-        else:
-            check(way + ": each launch once", sorted(f[0] for f in found) == want and not any(f[1] for f in found),
-                  (found, want))
-        # who was replaced by exec() or ended by _exit() leaves its ring; so do events that cannot be written
-        check(way + ": rings left", len(left) == (way in ("exec", "_Fork", "clone") or "recording stops" in said), left)
+    # who was replaced by exec() or ended by _exit() leaves its ring; so do events that cannot be written
+    WAYS.exactly(way, processes, said, lost, way in ("exec", "_Fork", "clone") or "recording stops" in said,
+                 after=0.2 if way == "daemon" else 0, **environment)
 
 
 def directory_size(way, limit, **environment):

@@ -17,7 +17,7 @@ $(crash)/libnvtx.so: tests/crash/nvtx.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(crash_flags) -DCONSUMER -MF $@.d -MT $@ -fPIC -shared $(LDFLAGS) $< -o $@
 
-$(crash)/processes $(crash)/nvtx: $(crash)/%: tests/crash/%.c $(noop)/libcuda.so.1 $(noop)/libcudart.so.13 $(B)/flags
+$(crash)/processes $(crash)/habits $(crash)/nvtx: $(crash)/%: tests/crash/%.c $(noop)/libcuda.so.1 $(noop)/libcudart.so.13 $(B)/flags
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(CC) $(crash_flags) -Itests -MF $@.d -MT $@ $< -L$(noop) -Wl,--no-as-needed -l:libcuda.so.1 \
@@ -60,4 +60,4 @@ $(crash)/tsan/victim: tests/bench/noop/victim.c
 .PHONY: crash crash-tsan
 crash-tsan: $(patsubst %,$(crash)/tsan/%,libgpuwait.so processes victim) crash
 crash: $(crash)/libfail.so $(crash)/libinterposer.so $(crash)/libnext.so $(crash)/libclocks.so $(crash)/libnvtx.so $(crash)/nvtx $(crash)/sandbox $(crash)/count $(crash)/huge \
-    $(crash)/processes noop
+    $(crash)/processes $(crash)/habits noop

@@ -3,69 +3,18 @@
  *
  *     processes WAY [NUMBER]
  */
-#include "capture/cuda_abi.h"
+#include "launches.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);
-cudaError_t cudaStreamSynchronize(cudaStream_t);
 pid_t _Fork(void);
 
 extern char **environ;
-static const char *self;
-static atomic_ulong made;
-static long number = 1;
-
-static void launch(unsigned n)
-{
-    dim3 one = {1, 1, 1};
-    for (unsigned i = 0; i < n; i++) {
-        cudaLaunchKernel((const void *)(uintptr_t)(0x1000 + i % 64 * 16), one, one, NULL, 0, NULL);
-        made++;
-    }
-}
-
-static void say(void)
-{
-    char line[64];
-    int n = snprintf(line, sizeof line, "made %d %lu\n", (int)getpid(), (unsigned long)made);
-    if (write(STDOUT_FILENO, line, (size_t)n) != n)
-        _exit(98);
-}
-
-/* In a child. */
-static int child(unsigned launches, int status)
-{
-    made = 0;
-    launch(launches);
-    if (launches)
-        say();
-    return status;
-}
-
-static void wait_for(pid_t pid, int status)
-{
-    int got;
-    if (pid < 0 || waitpid(pid, &got, 0) != pid || !WIFEXITED(got) || WEXITSTATUS(got) != status) {
-        fprintf(stderr, "a child did not end with %d\n", status);
-        exit(97);
-    }
-}
 
 /* ---- ways of making a process --------------------------------------------------- */
 
@@ -356,13 +305,6 @@ static void exit_beside(void)
 
 /* ---- what the process is short of ---------------------------------------------------------- */
 
-static void limit(int what, rlim_t n)
-{
-    struct rlimit r = {n, n};
-    if (setrlimit(what, &r))
-        exit(93);
-}
-
 static void few_files(void)
 {
     limit(RLIMIT_NOFILE, (rlim_t)number);
@@ -434,49 +376,35 @@ static void stays(void)
         pause();
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-    bool silent; /* says how many itself, or cannot */
-} ways[] = {{"plain", plain, false},
-            {"before", before, false},
-            {"after", after, false},
-            {"workers", workers, false},
-            {"_Fork", bare_fork, false},
-            {"clone", bare_clone, false},
-            {"namespace", namespace, false},
-            {"vfork", by_vfork, false},
-            {"spawn", spawn, false},
-            {"exec", exec, true},
-            {"together", together, true},
-            {"daemon", daemon_of_it, false},
-            {"threads", threads, false},
-            {"crowd", crowd, false},
-            {"flood", flood, false},
-            {"cancelled", cancelled, false},
-            {"fork-beside", fork_beside, false},
-            {"orphan", orphan, true},
-            {"exit-beside", exit_beside, true},
-            {"few-files", few_files, false},
-            {"small-files", small_files, false},
-            {"little-memory", little_memory, false},
-            {"closes-all", closes_all, false},
-            {"steady", steady, false},
-            {"hangs", hangs, true},
-            {"stays", stays, true}};
+static const struct way ways[] = {{"plain", plain, false},
+                                  {"before", before, false},
+                                  {"after", after, false},
+                                  {"workers", workers, false},
+                                  {"_Fork", bare_fork, false},
+                                  {"clone", bare_clone, false},
+                                  {"namespace", namespace, false},
+                                  {"vfork", by_vfork, false},
+                                  {"spawn", spawn, false},
+                                  {"exec", exec, true},
+                                  {"together", together, true},
+                                  {"daemon", daemon_of_it, false},
+                                  {"threads", threads, false},
+                                  {"crowd", crowd, false},
+                                  {"flood", flood, false},
+                                  {"cancelled", cancelled, false},
+                                  {"fork-beside", fork_beside, false},
+                                  {"orphan", orphan, true},
+                                  {"exit-beside", exit_beside, true},
+                                  {"few-files", few_files, false},
+                                  {"small-files", small_files, false},
+                                  {"little-memory", little_memory, false},
+                                  {"closes-all", closes_all, false},
+                                  {"steady", steady, false},
+                                  {"hangs", hangs, true},
+                                  {"stays", stays, true},
+                                  {0}};
 
 int main(int argc, char **argv)
 {
-    self = argv[0];
-    if (argc > 2)
-        number = atol(argv[2]);
-    for (size_t i = 0; argc > 1 && i < sizeof ways / sizeof ways[0]; i++) {
-        if (strcmp(argv[1], ways[i].name) != 0)
-            continue;
-        ways[i].run();
-        if (!ways[i].silent)
-            say();
-        return 0;
-    }
-    return 2;
+    return run_way(argc, argv, ways);
 }

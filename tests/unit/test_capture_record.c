@@ -297,11 +297,11 @@ static void test_exception_then_deeper_call(void **state)
 static void test_signal_handler_inside_a_record(void **state)
 {
     (void)state;
-    thread.busy = 1;
+    gw_local.busy = 1;
     driver_launch();
     assert_int_equal(slot.head, 0);
     assert_int_equal(header.counters[GWT_C_NESTED_SIGNAL], 1);
-    thread.busy = 0;
+    gw_local.busy = 0;
 }
 
 static void test_long_call(void **state)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 struct gw_options gw_options;
+__thread struct gw_local gw_local __attribute__((tls_model("initial-exec")));
 
 static unsigned said;
 void gw_say(const char *format, ...)
