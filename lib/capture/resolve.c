@@ -350,6 +350,8 @@ static bool defined_elsewhere(const char *name, void *caller)
     if (caller && dladdr1 && dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map &&
         map->l_name && map->l_name[0]) {
         void *h = mapped(map->l_name), *p = h ? real_dlsym(h, name) : NULL;
+        if (h)
+            dlclose(h); /* who only asked may be unloaded */
         return p && !is_ours(p);
     }
     return false;

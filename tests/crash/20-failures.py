@@ -41,7 +41,7 @@ ERRORS = {
 HARMLESS = set(
     """__isoc23_sscanf __isoc23_strtol __isoc23_strtoul __isoc23_strtoull bcmp stpcpy
     __ctype_b_loc __ctype_tolower_loc __cxa_atexit __cxa_finalize __errno_location __isoc99_sscanf
-    __register_atfork __stack_chk_fail dl_iterate_phdr dladdr dladdr1 dlerror dlinfo dlopen dlvsym free
+    __register_atfork __stack_chk_fail dl_iterate_phdr dladdr dladdr1 dlclose dlerror dlinfo dlopen dlvsym free
     getenv getpid pthread_attr_destroy pthread_attr_init pthread_attr_setdetachstate
     pthread_attr_setstacksize pthread_self pthread_setcancelstate pthread_sigmask qsort sched_yield sigfillset snprintf strtod
     strtol strtoul strtoull vsnprintf memchr memcmp memcpy memmove memset strchr strcmp strcpy strcspn strlen

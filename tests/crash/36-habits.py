@@ -53,7 +53,10 @@ def main():
     for way in ("closed-stdio", "profiled"):
         WAYS.exactly(way, 1, lost=True)
     in_handler()
-    WAYS.exactly("late", 1)
+    for late in ({}, {"LATE": "1"}):  # calls of a library's destructor that come after all is written
+        WAYS.exactly("late", 1, **late)
+    # by a path that does not lead there any more
+    WAYS.exactly("change-directory", 1, preload="./libgpuwait.so", cwd=B)
     WAYS.exactly("exit-beside-fork", 1)
     WAYS.exactly("exec-in-thread", 2, rings=1)
     WAYS.exactly("change-root 1000", 1, rings=1)

@@ -61,13 +61,13 @@ class Ways:
     def __init__(self, name):
         self.program = B + "/crash/" + name
 
-    def run(self, way, trace, preload=LIBRARY, setup=None, **environment):
+    def run(self, way, trace, preload=LIBRARY, cwd=None, setup=None, **environment):
         env = dict(os.environ, GPUWAIT_OUT=trace, GPUWAIT_RING="dump", **environment)
         env.pop("GPUWAIT", None)
         if preload:
             env["LD_PRELOAD"] = preload
         return subprocess.run([self.program] + way.split(), env=env, capture_output=True, text=True, timeout=60,
-                              cwd=os.path.dirname(trace), preexec_fn=setup)
+                              cwd=cwd or os.path.dirname(trace), preexec_fn=setup)
 
     def exactly(self, way, processes, said="", lost=False, rings=0, after=0, **how):
         """Each of `processes` has its recording; nothing is missing unless `lost`, and that is counted.

@@ -2,7 +2,7 @@
 crash := $(B)/crash
 crash_flags = $(filter-out $(SAN),$(CFLAGS_) $(CFLAGS))
 
-$(crash)/libfail.so $(crash)/libinterposer.so $(crash)/libnext.so $(crash)/libclocks.so: $(crash)/lib%.so: tests/crash/%.c $(B)/flags
+$(crash)/libfail.so $(crash)/libinterposer.so $(crash)/libnext.so $(crash)/libclocks.so $(crash)/liblate.so: $(crash)/lib%.so: tests/crash/%.c $(B)/flags
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(CC) $(crash_flags) -MF $@.d -MT $@ -fPIC -shared $(LDFLAGS) $< -o $@ -ldl
@@ -17,11 +17,39 @@ $(crash)/libnvtx.so: tests/crash/nvtx.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(crash_flags) -DCONSUMER -MF $@.d -MT $@ -fPIC -shared $(LDFLAGS) $< -o $@
 
+$(crash)/habits: $(crash)/liblate.so
+$(crash)/habits: LINKED = -L$(crash) -l:liblate.so -Wl,-rpath,'$$ORIGIN'
 $(crash)/processes $(crash)/habits $(crash)/nvtx: $(crash)/%: tests/crash/%.c $(noop)/libcuda.so.1 $(noop)/libcudart.so.13 $(B)/flags
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(CC) $(crash_flags) -Itests -MF $@.d -MT $@ $< -L$(noop) -Wl,--no-as-needed -l:libcuda.so.1 \
-	    -l:libcudart.so.13 $(LDFLAGS) '-Wl,-rpath,$$ORIGIN/../noop' -pthread -o $@
+	$(CC) $(crash_flags) -Itests -MF $@.d -MT $@ $(filter %.c,$^) -L$(noop) -Wl,--no-as-needed -l:libcuda.so.1 \
+	    -l:libcudart.so.13 $(LINKED) $(LDFLAGS) '-Wl,-rpath,$$ORIGIN/../noop' -pthread -o $@
+
+# Drivers and runtimes that are not like others, each in a folder with who uses it.
+odd_libs   := $(patsubst %,$(crash)/odd/lib%,cuda.so.1 chain1.so chain2.so chain3.so)
+nulls_libs := $(patsubst %,$(crash)/nulls/lib%,cudart.so.13 cuda.so.1 nccl.so.2)
+$(crash)/odd/libcuda.so.1: tests/crash/odd_driver.c
+$(filter-out %/libcuda.so.1,$(odd_libs)): tests/crash/chain.c
+$(crash)/odd/libchain1.so: DEFINES = -DRANK=300
+$(crash)/odd/libchain2.so: DEFINES = -DRANK=20
+$(crash)/odd/libchain3.so: DEFINES = -DRANK=1
+$(nulls_libs): tests/crash/nulls.c
+$(crash)/nulls/libcudart.so.13: DEFINES = -DLEVEL=1
+$(crash)/nulls/libcuda.so.1: DEFINES = -DLEVEL=2
+$(crash)/nulls/libnccl.so.2: DEFINES = -DLEVEL=3
+$(odd_libs) $(nulls_libs): $(B)/flags
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(CC) $(crash_flags) $(DEFINES) -MF $@.d -MT $@ -fPIC -shared -Wl,-soname,$(@F) $(LDFLAGS) $(filter %.c,$^) -o $@ -ldl
+
+$(crash)/odd/odd: tests/crash/odd.c $(odd_libs)
+$(crash)/nulls/nulls: tests/crash/nulls.c $(nulls_libs)
+$(crash)/odd/odd: LINKED = -l:libchain1.so -l:libchain2.so -rdynamic
+$(crash)/nulls/nulls: LINKED = -l:libcudart.so.13 -l:libcuda.so.1 -l:libnccl.so.2
+$(crash)/odd/odd $(crash)/nulls/nulls: $(B)/flags
+	$(call say,LINK,$@)
+	$(CC) $(crash_flags) -MF $@.d -MT $@ $(filter %.c,$^) -L$(@D) -Wl,--no-as-needed $(LINKED) $(LDFLAGS) \
+	    '-Wl,-rpath,$$ORIGIN' -ldl -pthread -o $@
 
 $(crash)/sandbox: tests/crash/sandbox.c $(B)/flags
 	$(call say,LINK,$@)
@@ -60,4 +88,4 @@ $(crash)/tsan/victim: tests/bench/noop/victim.c
 .PHONY: crash crash-tsan
 crash-tsan: $(patsubst %,$(crash)/tsan/%,libgpuwait.so processes victim) crash
 crash: $(crash)/libfail.so $(crash)/libinterposer.so $(crash)/libnext.so $(crash)/libclocks.so $(crash)/libnvtx.so $(crash)/nvtx $(crash)/sandbox $(crash)/count $(crash)/huge \
-    $(crash)/processes $(crash)/habits noop
+    $(crash)/processes $(crash)/habits $(crash)/odd/odd $(crash)/nulls/nulls noop

@@ -287,6 +287,13 @@ static void plain(void)
     launch((unsigned)number);
 }
 
+static void change_directory(void)
+{
+    if (chdir("/"))
+        exit(96);
+    launch(1000);
+}
+
 /* Where it has no path to its files any more. */
 static void change_root(void)
 {
@@ -394,6 +401,7 @@ static const struct way ways[] = {{"plain", plain, false},
                                   {"fork-beside-ends", fork_beside_ends, false},
                                   {"exit-beside-fork", exit_beside_fork, true},
                                   {"exec-in-thread", exec_in_thread, true},
+                                  {"change-directory", change_directory, false},
                                   {"change-root", change_root, false},
                                   {"undumpable", undumpable, false},
                                   {"locked", locked, false},

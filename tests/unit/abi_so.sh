@@ -81,6 +81,19 @@ readelf -rW "$LIBGPUWAIT" | grep -E ' dlsym( |@|$)' && fail "has a relocation ag
 objdump -d --no-show-raw-insn "$LIBGPUWAIT" |
     grep -E '(call|jmp|bl|b)[a-z]* +.*<dlsym(@plt)?>' && fail "calls the public dlsym"
 
+# -- it ends no process, prints by no stream, takes no signal, and loads nothing of a profiler's
+nm -D --undefined-only "$LIBGPUWAIT" | sed 's/.* \([^ @]*\).*/\1/' >"$tmp/imported"
+[ "$(wc -l <"$tmp/imported")" -gt 40 ] || fail "could not read its imports"
+for name in exit _exit _Exit quick_exit abort __assert_fail kill raise tgkill pthread_kill signal sigaction \
+    bsd_signal sigaltstack setitimer timer_create alarm printf __printf_chk puts putchar perror stdout stderr \
+    fork vfork execve posix_spawn system popen __libc_dlsym _dl_sym; do
+    ! grep -qxF $name "$tmp/imported" || fail "imports $name"
+done
+grep -qi 'libcupti\|libnvperf' "$LIBGPUWAIT" && fail "names CUPTI"
+# where it is loaded late, as NVTX does, its thread-local words come out of some 1.6 KiB for all such
+tls=$(readelf -lW "$LIBGPUWAIT" | awk '$1 == "TLS" { print $6 }')
+[ $((tls)) -gt 0 ] && [ $((tls)) -le 1024 ] || fail "has $((tls)) bytes of thread-local data"
+
 # -- it loads, every symbol bound at once, and does nothing
 out=$(LD_BIND_NOW=1 LD_PRELOAD=$LIBGPUWAIT sh -c 'echo loaded' 2>&1)
 [ "$out" = loaded ] || fail "sh under the preload said: $out"
