@@ -302,7 +302,7 @@ static void offer_nvtx(void)
 /* What pthread_atfork() calls, named so that musl, which lacks it, does not end the program. */
 extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
     __attribute__((weak));
-extern void *__dso_handle;
+extern void *__dso_handle __attribute__((visibility("hidden")));
 
 __attribute__((constructor)) static void load(void)
 {
@@ -313,7 +313,7 @@ __attribute__((constructor)) static void load(void)
     if (gw_options.off) {
         gw_state = GW_OFF;
     } else {
-        __register_atfork(gw_python_fork_begins, gw_python_fork_ended, in_child, &__dso_handle);
+        __register_atfork(gw_python_fork_begins, gw_python_fork_ended, in_child, __dso_handle);
         offer_nvtx();
     }
     errno = saved;
