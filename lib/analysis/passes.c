@@ -7,10 +7,12 @@ struct pass {
     struct gwa_tally *t;
     int (*tick)(void *arg);
     void *tick_arg;
-    uint64_t events, batches;
+    uint64_t events;
     struct gwa_ranges ranges; /* t's, with a hint of the stage that asks first */
-    struct gwa_batch *batch;  /* at the timeline; NULL: it has seen all */
-    uint32_t at;              /* event of it */
+    /* the timeline's, apart from what other stages look at: it changes with each event */
+    _Alignas(64) struct gwa_batch *batch; /* NULL: it has seen all */
+    uint32_t at;                          /* event of it */
+    uint64_t placed, settle; /* events; after how many the sweep is next brought up to them */
     bool out_of_memory;
 };
 
@@ -127,8 +129,10 @@ static void found_idle(void *arg, unsigned device, const struct gwa_idle_time *i
     n->device = (uint8_t)device;
 }
 
-/* So often, in case that what the attribution holds, until the sweep has passed it, is much. */
-#define SETTLE_BATCHES (65536u / GWA_BATCH)
+/* After so many events, in case that what the attribution holds, until the sweep has passed it, is
+ * much. */
+#define SETTLE_FIRST 63488u
+#define SETTLE_AGAIN 65536u
 
 static int settle(struct pass *p, struct gwa_batch *b)
 {
@@ -141,14 +145,16 @@ static int settle(struct pass *p, struct gwa_batch *b)
             continue;
         if (!(n = gwa_note(b)))
             return -ENOMEM;
-        *n = (struct gwa_note){.what = GWA_NOTE_PASSED,
+        *n = (struct gwa_note){.at = p->at,
+                               .what = GWA_NOTE_PASSED,
                                .device = (uint8_t)i,
                                .idle.start = gwa_sweep_reach(&d->sweep),
                                .idle.end = gwa_timeline_settled(timeline)};
     }
     if (!(n = gwa_note(b)))
         return -ENOMEM;
-    *n = (struct gwa_note){.what = GWA_NOTE_TRIM};
+    *n = (struct gwa_note){.at = p->at, .what = GWA_NOTE_TRIM};
+    p->settle += SETTLE_AGAIN;
     return 0;
 }
 
@@ -158,11 +164,10 @@ static int place_in_time(void *arg, struct gwa_batch *b)
     struct gwa_timeline *timeline = p->t->timeline;
     int rc = 0;
     p->batch = b;
-    p->at = 0;
-    if (++p->batches % SETTLE_BATCHES == 0)
-        rc = settle(p, b);
     for (size_t i = 0; i < b->count && !rc; i++) {
         p->at = (uint32_t)i;
+        if (p->placed++ == p->settle && (rc = settle(p, b)))
+            break;
         rc = gwa_timeline_event(timeline, &b->events[i], &b->places[i], &b->ns[i]);
     }
     p->batch = NULL;
@@ -206,7 +211,8 @@ int gwa_pass_place(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
 {
     static gwa_stage *const timed[] = {place_in_steps, place_in_time, explain};
     static gwa_stage *const untimed[] = {place_in_steps, explain}; /* explains nothing: ticks */
-    struct pass p = {.t = t, .tick = tick, .tick_arg = tick_arg, .ranges = t->ranges};
+    struct pass p = {
+        .t = t, .tick = tick, .tick_arg = tick_arg, .ranges = t->ranges, .settle = SETTLE_FIRST};
     if (!t->timeline)
         return gwa_pipe(t->trace, untimed, 2, &p);
     if (!(t->attribution = gwa_attribution_new(t->trace)))

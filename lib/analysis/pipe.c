@@ -6,7 +6,8 @@
 
 #define RING 8u /* batches under way */
 
-/* Stage 0 reads; stage i takes what i - 1 is through with. */
+/* Stage 0 reads; stage i takes what i - 1 is through with. Whoever is through with a batch at one
+ * stage goes on with it at the next, while its caches hold it. */
 struct pipe {
     struct gwt_trace *trace;
     gwa_stage *const *stages;
@@ -16,17 +17,12 @@ struct pipe {
     size_t ring_count;
     pthread_mutex_t lock;
     /* below, under the lock */
-    pthread_cond_t more[GWA_STAGES_MOST + 1]; /* for each stage */
-    uint64_t done[GWA_STAGES_MOST + 1];       /* batches that it is through with */
-    bool waits[GWA_STAGES_MOST + 1];
+    pthread_cond_t more;
+    unsigned waiting;                   /* workers */
+    bool taken[GWA_STAGES_MOST + 1];    /* of each stage: a worker is at it */
+    uint64_t done[GWA_STAGES_MOST + 1]; /* batches that it is through with */
     bool read_all;
     int rc;
-};
-
-struct worker { /* for a batch, stages one after the other */
-    struct pipe *pipe;
-    size_t from, to;
-    pthread_t thread;
 };
 
 struct gwa_note *gwa_note_room(struct gwa_batch *b)
@@ -38,115 +34,110 @@ struct gwa_note *gwa_note_room(struct gwa_batch *b)
 
 /* ---- one worker ----------------------------------------------------------------------- */
 
-static bool there_is_one(const struct pipe *p, size_t stage)
+static bool is_ready(const struct pipe *p, size_t stage)
 {
+    if (p->taken[stage])
+        return false;
     if (!stage)
         return !p->read_all && p->done[0] < p->done[p->last] + p->ring_count;
     return p->done[stage - 1] > p->done[stage];
 }
 
-/* post: the next batch, or NULL: no more comes. */
-static struct gwa_batch *take(struct pipe *p, size_t stage)
+#define NONE SIZE_MAX
+
+/* The one behind `before`, else the last that is ready: what was read is out of the way soon. */
+static size_t ready_stage(const struct pipe *p, size_t before)
 {
-    struct gwa_batch *b = NULL;
-    pthread_mutex_lock(&p->lock);
-    while (!p->rc && !there_is_one(p, stage) && !(p->read_all && p->done[stage] == p->done[0])) {
-        p->waits[stage] = true;
-        pthread_cond_wait(&p->more[stage], &p->lock);
-        p->waits[stage] = false;
-    }
-    if (!p->rc && there_is_one(p, stage))
-        b = p->ring[p->done[stage] % p->ring_count];
-    pthread_mutex_unlock(&p->lock);
-    return b;
+    if (before < p->last && is_ready(p, before + 1))
+        return before + 1;
+    for (size_t stage = p->last + 1; stage-- > 0;)
+        if (is_ready(p, stage))
+            return stage;
+    return NONE;
 }
 
-static void wake(struct pipe *p, size_t stage)
+static bool is_over(const struct pipe *p)
 {
-    if (p->waits[stage])
-        pthread_cond_signal(&p->more[stage]);
+    return p->rc || (p->read_all && p->done[p->last] == p->done[0]);
 }
 
-/* Whoever reads goes on when half of the ring is free: fewer turns. */
-static void pass_on(struct worker *w, bool end, int rc)
+/* post: a stage of this worker's own, or NONE: there is no more to do. */
+static size_t take(struct pipe *p, size_t before)
 {
-    struct pipe *p = w->pipe;
-    pthread_mutex_lock(&p->lock);
-    if (rc && !p->rc)
-        p->rc = rc;
-    p->read_all |= end;
-    for (size_t i = w->from; i <= w->to && !end; i++)
-        p->done[i]++;
-    if (p->rc || end) {
-        for (size_t i = 0; i <= p->last; i++)
-            wake(p, i);
-    } else if (w->to < p->last) {
-        wake(p, w->to + 1);
-    } else if (p->done[0] - p->done[p->last] <= p->ring_count / 2) {
-        wake(p, 0);
+    size_t stage = NONE;
+    while (!is_over(p) && (stage = ready_stage(p, before)) == NONE) {
+        p->waiting++;
+        pthread_cond_wait(&p->more, &p->lock);
+        p->waiting--;
     }
-    pthread_mutex_unlock(&p->lock);
+    if (is_over(p)) {
+        pthread_cond_broadcast(&p->more);
+        return NONE;
+    }
+    p->taken[stage] = true;
+    if (p->waiting && ready_stage(p, stage) != NONE)
+        pthread_cond_signal(&p->more);
+    return stage;
 }
 
-/* post: 0, or negative; b->count 0: all was read. */
-static int stages_of(const struct worker *w, struct gwa_batch *b)
+/* post: 0, or negative; *end: there was no batch any more. */
+static int act(const struct pipe *p, size_t stage, struct gwa_batch *b, bool *end)
 {
-    struct pipe *p = w->pipe;
-    int rc = 0;
-    for (size_t i = w->from; i <= w->to && !rc; i++) {
-        if (i) {
-            rc = p->stages[i - 1](p->arg, b);
-        } else {
-            b->notes_count = 0;
-            b->count = gwt_read(p->trace, b->events, GWA_BATCH);
-            if (!b->count)
-                break;
-        }
-    }
-    return rc;
+    if (stage)
+        return p->stages[stage - 1](p->arg, b);
+    b->notes_count = 0;
+    b->count = gwt_read(p->trace, b->events, GWA_BATCH);
+    *end = !b->count;
+    return 0;
 }
 
 static void *work(void *arg)
 {
-    struct worker *w = arg;
-    struct gwa_batch *b;
-    while ((b = take(w->pipe, w->from))) {
-        int rc = stages_of(w, b);
-        pass_on(w, !b->count, rc);
+    struct pipe *p = arg;
+    pthread_mutex_lock(&p->lock);
+    for (size_t stage = NONE; (stage = take(p, stage)) != NONE;) {
+        struct gwa_batch *b = p->ring[p->done[stage] % p->ring_count];
+        bool end = false;
+        pthread_mutex_unlock(&p->lock);
+        int rc = act(p, stage, b, &end);
+        pthread_mutex_lock(&p->lock);
+        p->taken[stage] = false;
+        p->done[stage] += !end && !rc;
+        p->read_all |= end;
+        if (rc && !p->rc)
+            p->rc = rc;
     }
+    pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
 /* ---- all of them ----------------------------------------------------------------------- */
 
-static bool one_cpu(void)
+static unsigned cpus(void)
 {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1;
+    return sched_getaffinity(0, sizeof(set), &set) ? 2 : (unsigned)CPU_COUNT(&set);
 }
 
-/* A thread for each stage but the last, as far as there may be some; the rest is done here. */
-static void start(struct pipe *p, bool alone)
+/* This thread is one of the workers. */
+static void start(struct pipe *p, size_t workers)
 {
-    struct worker workers[GWA_STAGES_MOST + 1];
+    pthread_t threads[GWA_STAGES_MOST + 1];
     size_t n = 0;
-    for (; n < p->last && !alone; n++) {
-        workers[n] = (struct worker){.pipe = p, .from = n, .to = n};
-        if (pthread_create(&workers[n].thread, NULL, work, &workers[n]))
-            break;
-    }
-    struct worker here = {.pipe = p, .from = n, .to = p->last};
-    work(&here);
+    while (n + 1 < workers && !pthread_create(&threads[n], NULL, work, p))
+        n++;
+    work(p);
     for (size_t i = 0; i < n; i++)
-        pthread_join(workers[i].thread, NULL);
+        pthread_join(threads[i], NULL);
 }
 
 int gwa_pipe(struct gwt_trace *trace, gwa_stage *const *stages, size_t count, void *arg)
 {
     struct pipe p = {.trace = trace, .stages = stages, .last = count, .arg = arg};
-    bool alone = gwt_coverage(trace)->events <= 2 * GWA_BATCH || one_cpu();
-    size_t wanted = alone ? 1 : RING;
-    while (p.ring_count < wanted) {
+    size_t workers = gwt_coverage(trace)->events <= 2 * GWA_BATCH ? 1 : cpus();
+    if (workers > count + 1)
+        workers = count + 1;
+    while (p.ring_count < (workers > 1 ? RING : 1)) {
         struct gwa_batch *b = calloc(1, sizeof(*b));
         if (!b) {
             p.rc = -ENOMEM;
@@ -155,13 +146,11 @@ int gwa_pipe(struct gwt_trace *trace, gwa_stage *const *stages, size_t count, vo
         p.ring[p.ring_count++] = b;
     }
     pthread_mutex_init(&p.lock, NULL);
-    for (size_t i = 0; i <= p.last; i++)
-        pthread_cond_init(&p.more[i], NULL);
+    pthread_cond_init(&p.more, NULL);
     gwt_rewind(trace);
     if (!p.rc)
-        start(&p, alone);
-    for (size_t i = 0; i <= p.last; i++)
-        pthread_cond_destroy(&p.more[i]);
+        start(&p, workers);
+    pthread_cond_destroy(&p.more);
     pthread_mutex_destroy(&p.lock);
     for (size_t i = 0; i < p.ring_count; i++) {
         free(p.ring[i]->notes);

@@ -7,7 +7,7 @@
 #include "steps.h"
 #include "sweep.h"
 
-#define GWA_BATCH       2048u
+#define GWA_BATCH       8192u /* what stages know moves from core to core once in so many events */
 #define GWA_STAGES_MOST 3u
 
 enum gwa_note_what {
@@ -36,7 +36,8 @@ struct gwa_batch {
 /* post: 0, or negative: the pass ends. */
 typedef int gwa_stage(void *arg, struct gwa_batch *batch);
 
-/* The last stage runs on the calling thread. post: 0, -ENOMEM, or what a stage returned. */
+/* As many workers as there are CPUs, this thread among them, take the stages as they come: each is
+ * run by one of them at a time. post: 0, -ENOMEM, or what a stage returned. */
 int gwa_pipe(struct gwt_trace *trace, gwa_stage *const *stages, size_t count, void *arg);
 
 struct gwa_note *gwa_note_room(struct gwa_batch *batch); /* for gwa_note() */

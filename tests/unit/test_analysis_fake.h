@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define US         1000
-#define FAKE_MAX   40000
+#define FAKE_MAX   80000
 #define FAKE_NAMES 64
 
 struct gwt_trace {
