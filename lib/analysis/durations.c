@@ -345,20 +345,19 @@ static int launch(struct gwa_durations *d, const struct gwt_event *e)
     if (!s->function && (rc = gwa_durations_find_function(d, s, e->arg)))
         return rc;
     const struct function *f = gwa_durations_turn(d, s);
-    struct place here = {.t0 = e->t0_ns,
-                         .hash = c->hash,
-                         .last = c->last,
-                         .op = e->arg,
-                         .turn = f ? f->turn : 0,
-                         .stream = e->stream,
-                         .used = true};
     size_t i = place_index(e->t0_ns, e->stream);
-    push(c, e->arg);
     const struct early *early = waited(d, e, i);
-    if (early && early->class == GWT_SAMPLE_KERNEL && early->signature == e->arg)
-        return keep(d, e->arg, &here, early->pair_ns, early->busy);
-    d->places[i] = here;
-    return 0;
+    bool timed = early && early->class == GWT_SAMPLE_KERNEL && early->signature == e->arg;
+    struct place own, *here = timed ? &own : &d->places[i];
+    here->t0 = e->t0_ns;
+    here->hash = c->hash;
+    here->last = c->last;
+    here->op = e->arg;
+    here->turn = f ? f->turn : 0;
+    here->stream = e->stream;
+    here->used = true;
+    push(c, e->arg);
+    return timed ? keep(d, e->arg, here, early->pair_ns, early->busy) : 0;
 }
 
 /* A sample lies behind or before the launch that it timed: it is written by another thread. */

@@ -76,8 +76,9 @@ int gwa_durations_keep(struct gwa_durations *d, const struct kept *k)
 
 struct row {
     const struct kept *kept;
-    double ns;    /* between its events */
-    size_t owner; /* index among the signatures that have samples */
+    double ns;      /* between its events */
+    uint32_t owner; /* index among the signatures that have samples */
+    uint32_t turn;  /* of the period that is tried */
 };
 
 static int by_function(const void *a, const void *b, void *arg)
@@ -95,22 +96,36 @@ static int by_function(const void *a, const void *b, void *arg)
 /* What the durations are made of: a signature's, times its turn's. */
 struct parts {
     double *owner, *weight; /* one of each signature */
-    size_t owners;
-    double factor[PERIODS], seen[PERIODS];
+    uint32_t owners;
+    double factor[PERIODS];
 };
 
-static double squares(const struct row *rows, size_t n, unsigned period, const struct parts *p)
+static double squares(const struct row *rows, size_t n, const struct parts *p)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        double at = p->owner[rows[i].owner] * p->factor[rows[i].kept->turn % period];
+        double at = p->owner[rows[i].owner] * p->factor[rows[i].turn];
         sum += (rows[i].ns - at) * (rows[i].ns - at);
     }
     return sum;
 }
 
 /* post: false: some turn has too few samples. */
-static bool fit_parts(const struct row *rows, size_t n, unsigned period, struct parts *p)
+static bool turns_of(struct row *rows, size_t n, unsigned period)
+{
+    size_t seen[PERIODS] = {0};
+    for (size_t i = 0; i < n; i++) {
+        rows[i].turn = rows[i].kept->turn % period;
+        seen[rows[i].turn]++;
+    }
+    for (unsigned i = 0; i < period; i++)
+        if (seen[i] < SAMPLES_LEAST)
+            return false;
+    return true;
+}
+
+/* pre: each turn has samples. */
+static void fit_parts(const struct row *rows, size_t n, unsigned period, struct parts *p)
 {
     for (unsigned i = 0; i < period; i++)
         p->factor[i] = 1;
@@ -118,24 +133,19 @@ static bool fit_parts(const struct row *rows, size_t n, unsigned period, struct 
         memset(p->owner, 0, p->owners * sizeof(*p->owner));
         memset(p->weight, 0, p->owners * sizeof(*p->weight));
         for (size_t i = 0; i < n; i++) {
-            double f = p->factor[rows[i].kept->turn % period];
+            double f = p->factor[rows[i].turn];
             p->owner[rows[i].owner] += f * rows[i].ns;
             p->weight[rows[i].owner] += f * f;
         }
         for (size_t i = 0; i < p->owners; i++)
             p->owner[i] /= p->weight[i];
         double top[PERIODS] = {0}, bottom[PERIODS] = {0}, mean = 0;
-        memset(p->seen, 0, sizeof(p->seen));
         for (size_t i = 0; i < n; i++) {
-            unsigned turn = rows[i].kept->turn % period;
             double o = p->owner[rows[i].owner];
-            top[turn] += o * rows[i].ns;
-            bottom[turn] += o * o;
-            p->seen[turn]++;
+            top[rows[i].turn] += o * rows[i].ns;
+            bottom[rows[i].turn] += o * o;
         }
         for (unsigned i = 0; i < period; i++) {
-            if (p->seen[i] < SAMPLES_LEAST)
-                return false;
             p->factor[i] = top[i] / bottom[i];
             mean += p->factor[i] / period;
         }
@@ -144,7 +154,6 @@ static bool fit_parts(const struct row *rows, size_t n, unsigned period, struct 
         for (size_t i = 0; i < p->owners; i++)
             p->owner[i] *= mean;
     }
-    return true;
 }
 
 /* pre: fitted. *left: of the squares. */
@@ -152,7 +161,7 @@ static double cost(const struct row *rows, size_t n, unsigned period, const stru
                    double *left)
 {
     double figures = (double)p->owners + period - 1, count = (double)n;
-    *left = squares(rows, n, period, p) + FLOOR_NS * FLOOR_NS;
+    *left = squares(rows, n, p) + FLOOR_NS * FLOOR_NS;
     return count * log(*left) + figures * log(count);
 }
 
@@ -169,8 +178,9 @@ static void try_periods(struct function *f, struct row *rows, size_t n, bool sha
     }
     double all = 0, left;
     for (unsigned period = 1; period <= PERIODS; period++) {
-        if (!fit_parts(rows, n, period, p))
+        if (!turns_of(rows, n, period))
             continue;
+        fit_parts(rows, n, period, p);
         double c = cost(rows, n, period, p, &left);
         if (period == 1)
             all = left * share;

@@ -90,9 +90,14 @@ static struct device_use *device_of(struct gwa_memory_use *m, unsigned index)
 }
 
 /* post: *out is NULL where the event is in no step that is listed. */
-static int step_of(struct device_use *u, const struct gwa_place *place, struct step_use **out)
+static inline int step_of(struct device_use *u, const struct gwa_place *place,
+                          struct step_use **out)
 {
     *out = NULL;
+    if (place->step < u->steps_count) {
+        *out = &u->steps[place->step];
+        return 0;
+    }
     if (place->step >= GWA_STEPS_MAX)
         return 0;
     int rc = gwa_grow_within(u->room, (void **)&u->steps, &u->steps_count, place->step,
@@ -103,7 +108,7 @@ static int step_of(struct device_use *u, const struct gwa_place *place, struct s
 }
 
 /* From now on `level` bytes are held. */
-static int hold(struct device_use *u, const struct gwa_place *place, int64_t level)
+static inline int hold(struct device_use *u, const struct gwa_place *place, int64_t level)
 {
     struct step_use *s;
     int rc = step_of(u, place, &s);

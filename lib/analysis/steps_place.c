@@ -330,7 +330,7 @@ int gwa_steps_place(struct gwa_steps *s, const struct gwt_event *e, struct gwa_p
     if (s->recompute->step != out->step)
         new_step(s->recompute, out->step);
     out->phase = (uint8_t)phase_of(s, out->step, t, e->t0_ns);
-    if (!gwa_executed(e) && e->kind != GWT_CAPTURE)
+    if (e->kind == GWT_ALLOCATOR || (!gwa_executed(e) && e->kind != GWT_CAPTURE))
         return 0;
     struct gwa_step_row *r = &s->rows[out->step];
     if (e->kind == GWT_LAUNCH || e->kind == GWT_GRAPH_LAUNCH || e->kind == GWT_NCCL)

@@ -162,7 +162,8 @@ void gwa_tally_held(struct gwa_tally *t, struct gwa_device_tally *d, int64_t unt
 {
     if (!d->reported)
         return;
-    if (!gwa_ranges_overlap(&t->ranges, d->since, until > d->since ? until : d->since + 1))
+    if (!t->ranges.all &&
+        !gwa_ranges_overlap(&t->ranges, d->since, until > d->since ? until : d->since + 1))
         return;
     if ((int64_t)d->allocated > d->peak_allocated)
         d->peak_allocated = (int64_t)d->allocated;
