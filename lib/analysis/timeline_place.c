@@ -86,9 +86,10 @@ static int64_t woken(const struct gwa_timeline *t, const struct gwt_event *e, in
     return spare < 0 ? 0 : spare < wake ? spare : wake;
 }
 
-/* Where a piece comes to lie. */
+/* Where a piece comes to lie. In another order than in struct gwa_piece: two times that go there as
+ * one vector would be read as one too, right behind their being written one by one. */
 struct spot {
-    int64_t start, end, lower;
+    int64_t start, lower, end;
     int32_t gap, timing;
     uint8_t follows;
 };
