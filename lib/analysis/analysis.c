@@ -141,19 +141,10 @@ static int new_timeline(struct gwa_tally *t, struct gwa_ranges *ranges, const st
     return 0;
 }
 
-/* At most so many events tell what is not known before a run; then all are placed in time. */
-#define LEARN_EVENTS 300000u
-
 static int learn_model(struct gwa_tally *t, const struct gwa_options *o, struct gwa_model *model)
 {
-    struct gwt_event e;
-    uint64_t events = 0;
-    double ns;
     int rc = new_timeline(t, &t->ranges, o, model);
-    gwt_rewind(t->trace);
-    while (!rc && events++ < LEARN_EVENTS && gwt_next(t->trace, &e) > 0)
-        rc = gwa_timeline_event(t->timeline, &e, NULL, &ns);
-    if (!rc)
+    if (!rc && !(rc = gwa_pass_learn(t)))
         *model = gwa_timeline_model(t->timeline);
     return rc;
 }

@@ -3,6 +3,9 @@
 
 #include <errno.h>
 
+/* At most so many events tell what is not known before a run; then all are placed in time. */
+#define LEARN_EVENTS 300000u
+
 struct pass {
     struct gwa_tally *t;
     int (*tick)(void *arg);
@@ -59,13 +62,31 @@ int gwa_pass_count(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
 {
     static gwa_stage *const stages[] = {learn, count};
     struct pass p = {.t = t, .tick = tick, .tick_arg = tick_arg, .ranges = t->ranges};
-    int rc = gwa_pipe(t->trace, stages, 2, &p);
+    int rc = gwa_pipe(t->trace, UINT64_MAX, stages, 2, &p);
     t->events = p.events;
     if (!rc)
         rc = gwa_durations_fit(t->durations);
     /* what has a duration takes as much again when it is placed in time */
     size_t used = 2 * gwa_durations_used(t->durations) + (GWA_TALLY_ROOM - t->room);
     return rc ? rc : gwa_steps_find(t->steps, used < GWA_LISTS_ROOM ? GWA_LISTS_ROOM - used : 0);
+}
+
+/* ---- between them ------------------------------------------------------------------------- */
+
+static int place_alone(void *arg, struct gwa_batch *b)
+{
+    struct pass *p = arg;
+    int rc = 0;
+    for (size_t i = 0; i < b->count && !rc; i++)
+        rc = gwa_timeline_event(p->t->timeline, &b->events[i], NULL, &b->ns[i]);
+    return rc;
+}
+
+int gwa_pass_learn(struct gwa_tally *t)
+{
+    static gwa_stage *const stages[] = {place_alone};
+    struct pass p = {.t = t};
+    return gwa_pipe(t->trace, LEARN_EVENTS, stages, 1, &p);
 }
 
 /* ---- the last: in steps ------------------------------------------------------------------ */
@@ -214,10 +235,10 @@ int gwa_pass_place(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
     struct pass p = {
         .t = t, .tick = tick, .tick_arg = tick_arg, .ranges = t->ranges, .settle = SETTLE_FIRST};
     if (!t->timeline)
-        return gwa_pipe(t->trace, untimed, 2, &p);
+        return gwa_pipe(t->trace, UINT64_MAX, untimed, 2, &p);
     if (!(t->attribution = gwa_attribution_new(t->trace)))
         return -ENOMEM;
     gwa_timeline_listen(t->timeline, found_idle, &p);
-    int rc = gwa_pipe(t->trace, timed, 3, &p);
+    int rc = gwa_pipe(t->trace, UINT64_MAX, timed, 3, &p);
     return rc ? rc : gwa_timeline_finish(t->timeline);
 }

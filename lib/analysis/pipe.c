@@ -10,6 +10,7 @@
  * stage goes on with it at the next, while its caches hold it. */
 struct pipe {
     struct gwt_trace *trace;
+    uint64_t left; /* events to be read; at stage 0 */
     gwa_stage *const *stages;
     size_t last; /* stage */
     void *arg;
@@ -81,12 +82,13 @@ static size_t take(struct pipe *p, size_t before)
 }
 
 /* post: 0, or negative; *end: there was no batch any more. */
-static int act(const struct pipe *p, size_t stage, struct gwa_batch *b, bool *end)
+static int act(struct pipe *p, size_t stage, struct gwa_batch *b, bool *end)
 {
     if (stage)
         return p->stages[stage - 1](p->arg, b);
     b->notes_count = 0;
-    b->count = gwt_read(p->trace, b->events, GWA_BATCH);
+    b->count = gwt_read(p->trace, b->events, p->left < GWA_BATCH ? p->left : GWA_BATCH);
+    p->left -= b->count;
     *end = !b->count;
     return 0;
 }
@@ -131,9 +133,10 @@ static void start(struct pipe *p, size_t workers)
         pthread_join(threads[i], NULL);
 }
 
-int gwa_pipe(struct gwt_trace *trace, gwa_stage *const *stages, size_t count, void *arg)
+int gwa_pipe(struct gwt_trace *trace, uint64_t most, gwa_stage *const *stages, size_t count,
+             void *arg)
 {
-    struct pipe p = {.trace = trace, .stages = stages, .last = count, .arg = arg};
+    struct pipe p = {.trace = trace, .left = most, .stages = stages, .last = count, .arg = arg};
     size_t workers = gwt_coverage(trace)->events <= 2 * GWA_BATCH ? 1 : cpus();
     if (workers > count + 1)
         workers = count + 1;

@@ -73,7 +73,7 @@ static void test_all_events_in_order(void **state)
         struct gwt_trace *t = trace_of(counts[i]);
         for (size_t stages = 1; stages <= 3; stages++) {
             struct seen s = {.fail_at = UINT64_MAX};
-            assert_int_equal(gwa_pipe(t, all, stages, &s), 0);
+            assert_int_equal(gwa_pipe(t, UINT64_MAX, all, stages, &s), 0);
             for (size_t k = 0; k < 3; k++) {
                 assert_false(s.wrong[k]);
                 assert_int_equal(s.at[k], k < stages ? counts[i] : 0);
@@ -84,6 +84,20 @@ static void test_all_events_in_order(void **state)
     }
 }
 
+static void test_no_more_events_than_asked_for(void **state)
+{
+    static const size_t most[] = {1, GWA_BATCH, GWA_BATCH * 3 + 10};
+    (void)state;
+    struct gwt_trace *t = trace_of(FAKE_MAX);
+    for (size_t i = 0; i < sizeof(most) / sizeof(*most); i++) {
+        struct seen s = {.fail_at = UINT64_MAX};
+        assert_int_equal(gwa_pipe(t, most[i], all, 2, &s), 0);
+        assert_int_equal(s.at[1], most[i]);
+        assert_false(s.wrong[0] || s.wrong[1]);
+    }
+    free(t);
+}
+
 /* In the middle of a pass, and what the last stage had seen by then is whole batches. */
 static void test_a_stage_that_fails_ends_it(void **state)
 {
@@ -92,7 +106,7 @@ static void test_a_stage_that_fails_ends_it(void **state)
     struct gwt_trace *t = trace_of(FAKE_MAX);
     for (size_t i = 0; i < sizeof(fails) / sizeof(*fails); i++) {
         struct seen s = {.fail_at = fails[i]};
-        assert_int_equal(gwa_pipe(t, all, 3, &s), -ECANCELED);
+        assert_int_equal(gwa_pipe(t, UINT64_MAX, all, 3, &s), -ECANCELED);
         assert_false(s.wrong[0] || s.wrong[1] || s.wrong[2]);
         assert_int_equal(s.at[1], fails[i]);
         assert_true(s.at[2] <= fails[i] && s.at[2] % GWA_BATCH == 0);
@@ -104,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_events_in_order),
+        cmocka_unit_test(test_no_more_events_than_asked_for),
         cmocka_unit_test(test_a_stage_that_fails_ends_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
