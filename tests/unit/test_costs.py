@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""What must not grow unseen: instructions that a call costs, bytes that an event takes.
+"""What must not grow unseen: instructions that a call costs, and an event when it is read and
+reported; bytes that it takes.
 
     test_costs.py            compare with tests/bench/reference.json; fails beyond 3 %
     test_costs.py --renew    write what is measured now into it (make bench-renew)
 
 Instructions are counted by callgrind around calls on a CUDA that does nothing, with the preload
 less without it. They are the compiler's, so the reference has them by compiler and optimisation,
-and a build that it does not know is skipped. Bytes are those of the fixtures, written anew by the
-writer as it is; they depend on the version of zstd a little, which is known likewise."""
+and a build that it does not know is skipped. Those of an event are what commands take for more
+events of a real training, on one CPU, so that they are the same each time. Bytes are those of the
+fixtures, written anew by the writer as it is; they depend on the version of zstd a little, which is
+known likewise, and so is that of what reads them."""
 import ctypes
 import json
 import os
@@ -22,12 +25,14 @@ B = os.path.abspath(os.environ.get("B", ROOT + "/build"))
 REFERENCE = ROOT + "/tests/bench/reference.json"
 MARGIN = 1.03
 KINDS = ["launch-both-levels", "launch-driver", "copy-h2d", "event-record", "allocator-report"]
+COMMANDS = ["info", "report"]
 FIXTURES = ["llama_lora", "generate", "conv", "dataloader"]
 
 
-def output(*command, **env):
+def output(*command, before=None, **env):
     return subprocess.run(command, env=dict(os.environ, **env), check=True, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          preexec_fn=before).stdout
 
 
 def compiler():
@@ -46,21 +51,41 @@ def zstd():
     return "zstd " + f().decode()
 
 
+def collected(*command, options=(), **how):
+    text = output("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *options,
+                  *command, **how)
+    return int(re.search(r"Collected : (\d+)", text).group(1))
+
+
 def instructions(kind):
     """That the preload adds to one call. Of the difference between many calls and few, so that
     first-time work is left out."""
     few, many = 2000, 6000
 
-    def collected(calls, **env):
+    def of(calls, **env):
         with tempfile.TemporaryDirectory() as out:
-            text = output("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                          "--toggle-collect=count", B + "/noop/calls", "count", kind, str(calls),
-                          GPUWAIT_OUT=out, **env)
-        return int(re.search(r"Collected : (\d+)", text).group(1))
+            return collected(B + "/noop/calls", "count", kind, str(calls),
+                             options=["--toggle-collect=count"], GPUWAIT_OUT=out, **env)
 
     with_ = {"LD_PRELOAD": B + "/libgpuwait.so"}
-    return ((collected(many, **with_) - collected(few, **with_)) / (many - few)
-            - collected(many) / many)
+    return (of(many, **with_) - of(few, **with_)) / (many - few) - of(many) / many
+
+
+def on_one_cpu():
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def instructions_per_event(command):
+    few, many = 50000, 200000
+
+    def of(events):
+        with tempfile.TemporaryDirectory() as out:
+            dump = out + "/x.gwt"
+            output(B + "/bench/stretch", ROOT + "/tests/fixtures/scenarios/qlora.gwt", str(events),
+                   dump)
+            return collected(B + "/gpuwait", command, dump, before=on_one_cpu)
+
+    return (of(many) - of(few)) / (many - few)
 
 
 def bytes_per_event(name):
@@ -74,6 +99,8 @@ def bytes_per_event(name):
 def measure():
     if shutil.which("valgrind"):
         yield "instructions per call", compiler(), {k: instructions(k) for k in KINDS}
+        yield ("instructions per event", compiler() + ", " + zstd(),
+               {c: instructions_per_event(c) for c in COMMANDS})
     yield "bytes per event", zstd(), {f: bytes_per_event(f) for f in FIXTURES}
 
 
