@@ -92,14 +92,15 @@ static int grow_ring(struct thread *th)
 
 static void forget(struct gwa_attribution *a, struct thread *th, int64_t until)
 {
-    size_t n = 0;
-    while (n < th->count && span_at(th, n)->t1 < until) {
-        if (span_at(th, n)->what == SPAN_CALL)
-            th->before = *span_at(th, n);
+    size_t n = 0, call;
+    while (n < th->count && span_at(th, n)->t1 < until)
         n++;
-    }
     if (!n)
         return;
+    for (call = n; call && span_at(th, call - 1)->what != SPAN_CALL;)
+        call--;
+    if (call)
+        th->before = *span_at(th, call - 1);
     th->first = (th->first + n) & (th->room - 1);
     th->count -= n;
     th->cursor = th->cursor > n ? th->cursor - n : 0;

@@ -115,9 +115,10 @@ static int place_in_steps(void *arg, struct gwa_batch *b)
     for (size_t i = 0; i < b->count && !rc; i++) {
         const struct gwt_event *e = &b->events[i];
         struct gwa_place *place = &b->places[i];
-        *place = (struct gwa_place){.step = UINT32_MAX};
         if (any && (all || gwa_ranges_hold(&p->ranges, e->t0_ns)))
             rc = gwa_steps_place(t->steps, e, place);
+        else
+            *place = (struct gwa_place){.step = UINT32_MAX};
         if (!rc)
             rc = gwa_memory_event(t->memory, e, place);
         if (rc || only_memory(e))
@@ -213,18 +214,20 @@ static int explain(void *arg, struct gwa_batch *b)
 {
     struct pass *p = arg;
     struct gwa_tally *t = p->t;
-    size_t note = 0;
+    const struct gwa_note *note = b->notes, *last = note + b->notes_count;
     int rc = 0;
     for (size_t i = 0; i < b->count && !rc && t->attribution; i++) {
         const struct gwa_place *place = &b->places[i];
-        for (; note < b->notes_count && b->notes[note].at <= i; note++)
-            read_note(t->attribution, &b->notes[note]);
         if (only_memory(&b->events[i]))
             continue;
+        for (; note < last && note->at <= i; note++)
+            read_note(t->attribution, note);
         if (place->step != UINT32_MAX)
             gwa_steps_took(t->steps, &b->events[i], place, b->ns[i]);
         rc = gwa_attribution_event(t->attribution, &b->events[i], place);
     }
+    for (; note < last; note++)
+        read_note(t->attribution, note);
     return rc ? rc : count_events(p, b);
 }
 

@@ -386,33 +386,22 @@ static void wait_for_event(struct gwa_timeline *t, const struct gwt_event *e, st
     remember_wait(s, r, end);
 }
 
+/* Kinds that the timeline is made of; the rest only says how late it is. */
+static const bool places[UINT8_MAX + 1] = {
+    [GWT_LAUNCH] = true,      [GWT_GRAPH_LAUNCH] = true, [GWT_COPY] = true,
+    [GWT_MEMSET] = true,      [GWT_HOST_FUNC] = true,    [GWT_EVENT_RECORD] = true,
+    [GWT_STREAM_WAIT] = true, [GWT_SYNC] = true,
+};
+
+/* pre: it places something, and was executed. */
 static int event(struct gwa_timeline *t, const struct gwt_event *e)
 {
     struct stream *s;
-    int rc;
-    if (e->t0_ns < -FARTHEST || e->t1_ns > FARTHEST)
-        return 0;
-    if (e->t1_ns > t->now)
-        t->now = e->t1_ns;
-    switch (e->kind) {
-    case GWT_LAUNCH:
-    case GWT_GRAPH_LAUNCH:
-    case GWT_COPY:
-    case GWT_MEMSET:
-    case GWT_HOST_FUNC:
-    case GWT_EVENT_RECORD:
-    case GWT_STREAM_WAIT:
-        break;
-    case GWT_SYNC:
-        if (gwa_executed(e))
-            gwa_timeline_sync(t, e);
-        return 0;
-    default:
+    if (e->kind == GWT_SYNC) {
+        gwa_timeline_sync(t, e);
         return 0;
     }
-    if (!gwa_executed(e))
-        return 0;
-    rc = stream_of(t, e, &s);
+    int rc = stream_of(t, e, &s);
     if (!s)
         return rc;
     switch (e->kind) {
@@ -439,6 +428,12 @@ static int event(struct gwa_timeline *t, const struct gwt_event *e)
 int gwa_timeline_event(struct gwa_timeline *t, const struct gwt_event *e,
                        const struct gwa_place *place, double *ns)
 {
+    *ns = 0;
+    if (e->t0_ns < -FARTHEST || e->t1_ns > FARTHEST)
+        return 0;
+    gwa_raise_to(&t->now, e->t1_ns);
+    if (!places[e->kind] || !gwa_executed(e))
+        return 0;
     t->placed = NULL;
     t->placed_ns = 0;
     int rc = event(t, e);
