@@ -95,7 +95,7 @@ static int by_function(const void *a, const void *b, void *arg)
 
 /* What the durations are made of: a signature's, times its turn's. */
 struct parts {
-    double *owner, *weight; /* one of each signature */
+    double *owner; /* one of each signature */
     uint32_t owners;
     double factor[PERIODS];
 };
@@ -124,26 +124,26 @@ static bool turns_of(struct row *rows, size_t n, unsigned period)
     return true;
 }
 
-/* pre: each turn has samples. */
+/* pre: each turn has samples; rows are in order of their owners. */
 static void fit_parts(const struct row *rows, size_t n, unsigned period, struct parts *p)
 {
     for (unsigned i = 0; i < period; i++)
         p->factor[i] = 1;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        memset(p->owner, 0, p->owners * sizeof(*p->owner));
-        memset(p->weight, 0, p->owners * sizeof(*p->weight));
-        for (size_t i = 0; i < n; i++) {
-            double f = p->factor[rows[i].turn];
-            p->owner[rows[i].owner] += f * rows[i].ns;
-            p->weight[rows[i].owner] += f * f;
-        }
-        for (size_t i = 0; i < p->owners; i++)
-            p->owner[i] /= p->weight[i];
         double top[PERIODS] = {0}, bottom[PERIODS] = {0}, mean = 0;
-        for (size_t i = 0; i < n; i++) {
-            double o = p->owner[rows[i].owner];
-            top[rows[i].turn] += o * rows[i].ns;
-            bottom[rows[i].turn] += o * o;
+        for (size_t i = 0, k; i < n; i = k) {
+            uint32_t owner = rows[i].owner;
+            double sum = 0, weight = 0;
+            for (k = i; k < n && rows[k].owner == owner; k++) {
+                double f = p->factor[rows[k].turn];
+                sum += f * rows[k].ns;
+                weight += f * f;
+            }
+            double o = p->owner[owner] = sum / weight;
+            for (k = i; k < n && rows[k].owner == owner; k++) {
+                top[rows[k].turn] += o * rows[k].ns;
+                bottom[rows[k].turn] += o * o;
+            }
         }
         for (unsigned i = 0; i < period; i++) {
             p->factor[i] = top[i] / bottom[i];
@@ -209,9 +209,9 @@ static int fit_function(const struct gwa_durations *d, const struct kept *kept, 
                         struct function *f)
 {
     struct row *rows = calloc(n, sizeof(*rows));
-    struct parts p = {.owner = calloc(n, sizeof(double)), .weight = calloc(n, sizeof(double))};
+    struct parts p = {.owner = calloc(n, sizeof(double))};
     double least = INFINITY, share = share_kept(d, kept, n);
-    int rc = rows && p.owner && p.weight ? 0 : -ENOMEM;
+    int rc = rows && p.owner ? 0 : -ENOMEM;
     for (size_t i = 0; i < n && !rc; i++) {
         double busy = kept[i].busy ? d->signatures[kept[i].signature].busy_ns : 0;
         rows[i].kept = &kept[i];
@@ -222,7 +222,6 @@ static int fit_function(const struct gwa_durations *d, const struct kept *kept, 
         try_periods(f, rows, n, true, share, &least, &p);
     }
     free(p.owner);
-    free(p.weight);
     free(rows);
     return rc;
 }
