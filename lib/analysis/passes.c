@@ -214,7 +214,7 @@ static int explain(void *arg, struct gwa_batch *b)
 {
     struct pass *p = arg;
     struct gwa_tally *t = p->t;
-    const struct gwa_note *note = b->notes, *last = note + b->notes_count;
+    const struct gwa_note *note = b->notes, *last = b->notes_count ? note + b->notes_count : note;
     int rc = 0;
     for (size_t i = 0; i < b->count && !rc && t->attribution; i++) {
         const struct gwa_place *place = &b->places[i];
