@@ -60,12 +60,12 @@ struct job_latest {
 
 #define JOB_NO_COMM 0xffffu
 
-struct job_row {  /* one kernel of NCCL */
-    int64_t host; /* ready for it: as struct job_moment ... */
+struct job_row {       /* one kernel of NCCL */
+    int64_t submitted; /* entry of the call */
+    int64_t host;      /* ready for it: as struct job_moment ... */
     float after[2];
     uint32_t on[2];
     float modelled; /* ns that lead to `host` */
-    float queued;   /* ns from its submission to `host` */
     uint32_t base;
     uint32_t
         before; /* ... and once this row's kernel ended, which is the one before in its stream */

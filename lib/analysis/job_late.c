@@ -333,11 +333,6 @@ static size_t unite(struct gwa_interval *list, size_t count)
     return n;
 }
 
-static int64_t submitted(const struct job_row *row)
-{
-    return row->host - (int64_t)row->queued;
-}
-
 /* From the submission of the collective before, so that the window holds something from before the
  * time in question, to that of the next one. */
 static bool window_of(const struct gwa_job *job, const struct job_post *p, struct gwa_interval *out)
@@ -346,7 +341,7 @@ static bool window_of(const struct gwa_job *job, const struct job_post *p, struc
     const struct job_row *row = &r->list[p->row];
     if (!row->base)
         return false;
-    *out = (struct gwa_interval){submitted(&r->list[row->base - 1]), submitted(row) + 1};
+    *out = (struct gwa_interval){r->list[row->base - 1].submitted, row->submitted + 1};
     return out->to > out->from;
 }
 

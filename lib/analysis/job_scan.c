@@ -152,11 +152,11 @@ static int add_row(struct scan *s, const struct job_moment *m, uint32_t before, 
         gwa_reserve((void **)&s->supposed.ends, &s->supposed.ends_room, r->count + 1,
                     sizeof(*s->supposed.ends)))
         return -ENOMEM;
-    r->list[r->count++] = (struct job_row){.host = m->host,
+    r->list[r->count++] = (struct job_row){.submitted = entry,
+                                           .host = m->host,
                                            .after = {(float)m->on[0].after, (float)m->on[1].after},
                                            .on = {m->on[0].of, m->on[1].of},
                                            .modelled = modelled(m),
-                                           .queued = (float)(m->host - entry),
                                            .base = m->base,
                                            .before = before,
                                            .comm = JOB_NO_COMM,

@@ -184,15 +184,15 @@ bool gwa_split(struct loops *l, const struct level *v, struct gwa_rule *out)
     if (v->host || v->replays || v->same < 0.7 || !runs_of(l, v, &r))
         return false;
     uint32_t part = recurring(&r), parts = part ? r.count / part : 0, best = part;
-    int64_t most = -1;
+    double most = -1;
     for (uint32_t i = 0; i < part; i++) {
         uint32_t before = i ? i - 1 : r.count - 1;
-        int64_t gap = 0;
+        double gap = 0;
         bool single = true;
         for (uint32_t k = 0; k < parts; k++) {
             uint32_t end = r.at[i + k * part], from = r.at[(before + k * part) % r.count];
             single &= (end + v->period - from) % v->period == 1;
-            gap += gwa_gap_before(l, v, end);
+            gap += (double)gwa_gap_before(l, v, end);
         }
         if (gap > most && single && once_in_part(&r, part, r.sym[before])) {
             most = gap;

@@ -47,7 +47,7 @@ void gwt_clock_ready(struct clock *c, uint32_t clock, double hz);
 void gwt_clock_seek(struct clock *c, uint64_t ticks);
 void gwt_clock_free(struct clock *c);
 
-#define GWT_FAR_NS ((int64_t)1 << 62)
+#define GWT_FAR_NS ((int64_t)1 << 60)
 
 /* A line from the triple before to the triple after. Nonsense gives nonsense, but defined.
  * at: a copy of c->at, post: still so. */
