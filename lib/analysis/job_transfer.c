@@ -93,7 +93,7 @@ static bool equation_of(const struct gwa_job *job, size_t rank, const struct job
     return true;
 }
 
-static size_t equations_of(const struct gwa_job *job, int64_t since, struct equation *list)
+static size_t equations_since(const struct gwa_job *job, int64_t since, struct equation *list)
 {
     size_t n = 0;
     for (size_t i = 0; i < job->count; i++)
@@ -103,6 +103,13 @@ static size_t equations_of(const struct gwa_job *job, int64_t since, struct equa
                  equation_of(job, i, s, &list[n]);
         }
     return n;
+}
+
+/* pre: room for what all have seen. */
+static size_t equations_of(const struct gwa_job *job, struct equation *list)
+{
+    size_t n = equations_since(job, job->timed, list);
+    return n < EQUATIONS_LEAST ? equations_since(job, NEVER, list) : n;
 }
 
 double gwa_job_doubt_ns(const struct gwa_job *job, const struct job_collective *c)
@@ -161,6 +168,8 @@ static bool stands_out(const struct gwa_job *job, unsigned k, const struct equat
  * sleeping host too, and then nothing says that they are shorter. */
 #define LONGER 2
 
+/* bytes: of those that it was fitted to, on the average. The largest of its kind bounds its time
+ * per byte, those its constant. */
 static void bound_growth(struct job_kind *k, const struct job_kind *before, double bytes)
 {
     double largest = fmax((double)k->largest, 1);
@@ -184,9 +193,7 @@ static double bytes_of(const struct equation *list, size_t count, unsigned kind)
 static void fit(struct gwa_job *job, struct equation *list)
 {
     struct job_kind before[JOB_KINDS];
-    size_t n = equations_of(job, job->timed, list);
-    if (n < EQUATIONS_LEAST)
-        n = equations_of(job, NEVER, list);
+    size_t n = equations_of(job, list);
     memcpy(before, job->kinds, sizeof(before));
     for (unsigned round = 0; round < FITTED; round++)
         for (unsigned k = 0; k < JOB_KINDS - 1; k++)
@@ -203,9 +210,7 @@ static int leave_hidden(struct gwa_job *job, bool *hidden)
     *hidden = false;
     if (!list)
         return -ENOMEM;
-    size_t n = equations_of(job, job->timed, list);
-    if (n < EQUATIONS_LEAST)
-        n = equations_of(job, NEVER, list);
+    size_t n = equations_of(job, list);
     for (unsigned k = 0; k < JOB_KINDS - 1; k++)
         if (job->kinds[k].measured && !stands_out(job, k, list, n)) {
             job->kinds[k].measured = 0;
