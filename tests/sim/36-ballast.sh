@@ -7,7 +7,7 @@ command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
 
 for ballast in 0 8 23; do
     check "runs beside $ballast GiB" env SIM_CLOCK=virtual GPUWAIT_TEST_CLOCK=1 SIM_MEMORY=24G SIM_BALLAST=${ballast}G \
-        GPUWAIT_OUT="$work/$ballast" LD_PRELOAD="$B/libgpuwait.so" "$sim/clients/demo_qlora" 40
+        GPUWAIT_FULL=block GPUWAIT_OUT="$work/$ballast" LD_PRELOAD="$B/libgpuwait.so" "$sim/clients/demo_qlora" 40
     "$B/gpuwait" report --json "$work/$ballast" >"$work/$ballast.json"
 done
 cat >"$work/judge.py" <<'PY'
