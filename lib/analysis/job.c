@@ -232,7 +232,8 @@ static void sum_devices(struct job_rank *r, const struct gwa_process *p)
         out->exposed_comm_pct += w * d->time.exposed_comm_pct;
         out->exposed_copy_pct += w * d->time.exposed_copy_pct;
         out->idle_pct += w * d->time.idle_pct;
-        if (isfinite(d->time.anchor_residual_pct)) /* else nothing was shown */
+        /* Else nothing was shown; of a job that was cut, most of it is of the time after. */
+        if (isfinite(d->time.anchor_residual_pct) && !r->rows.cut)
             r->off_pct += w * d->time.anchor_residual_pct;
         for (unsigned c = 0; c < GWA_IDLE_CLASS_COUNT; c++)
             out->idle[c] += w * d->time.idle[c];

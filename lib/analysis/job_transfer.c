@@ -14,7 +14,8 @@
 #define USUAL_NS 10000
 #define SMALL    4096 /* bytes: nothing does, there */
 #define FITTED   20   /* rounds of weights */
-#define ROUNDS   20   /* of run and learn; mostly fewer change nothing any more */
+#define ROUNDS   20   /* of run and learn */
+#define SETTLED  1e-3
 /* Of fewer, one that is explained by something else makes up transfers of any length. */
 #define EQUATIONS_LEAST 4
 
@@ -233,25 +234,36 @@ int gwa_job_learn(struct gwa_job *job)
     return gwa_job_see(job);
 }
 
-static uint64_t ends_of(const struct gwa_job *job)
+static bool alike(double a, double b)
 {
-    uint64_t h = 0;
-    for (size_t i = 0; i < job->collectives_count; i++)
-        h = (h ^ (uint64_t)job->collectives[i].end) * 0x9e3779b97f4a7c15u;
-    return h;
+    return fabs(a - b) <= SETTLED * fmax(fabs(a), fabs(b));
+}
+
+/* Rounds go on while transfers get longer or shorter; what is shown follows them. */
+static bool is_settled(const struct gwa_job *job, const struct job_kind *before)
+{
+    for (unsigned k = 0; k < JOB_KINDS; k++) {
+        double largest = (double)job->kinds[k].largest;
+        if (!alike(gwa_job_transfer_ns(&job->kinds[k], 1, 0),
+                   gwa_job_transfer_ns(&before[k], 1, 0)) ||
+            !alike(gwa_job_transfer_ns(&job->kinds[k], 1, largest),
+                   gwa_job_transfer_ns(&before[k], 1, largest)))
+            return false;
+    }
+    return true;
 }
 
 static int run_and_learn(struct gwa_job *job)
 {
-    uint64_t before, ends = ends_of(job);
-    for (unsigned i = 0; i < ROUNDS; i++) {
+    struct job_kind before[JOB_KINDS];
+    unsigned same = 0;
+    for (unsigned i = 0; i < ROUNDS && same < 2; i++) {
+        memcpy(before, job->kinds, sizeof(before));
         int rc = gwa_job_learn(job);
         if (rc)
             return rc;
         gwa_job_run(job);
-        before = ends;
-        if ((ends = ends_of(job)) == before)
-            break;
+        same = is_settled(job, before) ? same + 1 : 0;
     }
     return 0;
 }
