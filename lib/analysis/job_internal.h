@@ -119,6 +119,12 @@ struct job_rows {
     int64_t timed;                 /* operation that was sampled first; NEVER */
 };
 
+/* NULL: it is a row, or none. */
+static inline const struct job_latest *job_latest_of(const struct job_rows *rows, uint32_t of)
+{
+    return of & JOB_LATEST ? &rows->latest[(of & ~JOB_LATEST) - 1] : NULL;
+}
+
 /* job_calls.c */
 struct job_calls {
     const struct gwt_trace *trace;

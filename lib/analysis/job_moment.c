@@ -4,14 +4,9 @@
 /* So far what a row or one of the latest goes on from is looked through. */
 #define DEEP 4
 
-static const struct job_latest *latest_of(const struct job_rows *rows, uint32_t of)
-{
-    return of & JOB_LATEST ? &rows->latest[(of & ~JOB_LATEST) - 1] : NULL;
-}
-
 static uint32_t newest_of(const struct job_rows *rows, uint32_t of)
 {
-    const struct job_latest *l = latest_of(rows, of);
+    const struct job_latest *l = job_latest_of(rows, of);
     return l ? l->newest : of;
 }
 
@@ -23,7 +18,7 @@ static bool covered(const struct job_rows *rows, uint32_t of, int64_t after, uin
         return after <= by;
     if (!in || !deep || newest_of(rows, of) > newest_of(rows, in))
         return false;
-    const struct job_latest *l = latest_of(rows, in);
+    const struct job_latest *l = job_latest_of(rows, in);
     if (l)
         return covered(rows, of, after, l->on[0].of, job_later(l->on[0].after, by), deep - 1) ||
                covered(rows, of, after, l->on[1].of, job_later(l->on[1].after, by), deep - 1);
@@ -120,7 +115,7 @@ void gwa_job_moment_join(struct job_supposed *s, struct job_moment *m,
 static bool goes_on_from(const struct job_rows *rows, uint32_t of, const struct job_moment *from,
                          unsigned deep)
 {
-    const struct job_latest *l = latest_of(rows, of);
+    const struct job_latest *l = job_latest_of(rows, of);
     if (of && (of == from->on[0].of || of == from->on[1].of))
         return true;
     return l && deep &&
@@ -148,7 +143,7 @@ static int64_t lead(struct job_supposed *s, struct job_moment *out, uint32_t of,
     for (int k = 0; k < 2; k++)
         if (of == from->on[k].of)
             return job_later(at, after - from->on[k].after);
-    struct job_latest l = *latest_of(s->rows, of); /* there may be more of them soon */
+    struct job_latest l = *job_latest_of(s->rows, of); /* there may be more of them soon */
     if (l.host != NEVER) {
         int64_t led = led_host(l.host, l.since, from, at);
         host = job_later(led != NEVER ? led : l.host, after);
@@ -185,7 +180,7 @@ uint32_t gwa_job_moment_newest(const struct job_rows *rows, const struct job_mom
     uint32_t of = m->on[newer].of;
     const struct job_latest *l;
     *after = m->on[newer].after;
-    while ((l = latest_of(rows, of))) {
+    while ((l = job_latest_of(rows, of))) {
         if (l->host != NEVER && job_later(l->host, *after) > *host)
             *host = job_later(l->host, *after);
         newer = l->on[1].of ? 1 : 0;

@@ -67,8 +67,7 @@ static void raise_to(const struct gwa_job *job, size_t rank, const struct job_te
 static void raise_without(const struct gwa_job *job, size_t rank, const struct job_term *t,
                           uint32_t row, unsigned deep, struct job_expected *e)
 {
-    const struct job_latest *l =
-        t->of & JOB_LATEST ? &job->ranks[rank].rows.latest[(t->of & ~JOB_LATEST) - 1] : NULL;
+    const struct job_latest *l = job_latest_of(&job->ranks[rank].rows, t->of);
     if (t->of == row)
         return;
     if (!l || l->newest != row || !deep) {
