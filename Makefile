@@ -222,30 +222,31 @@ FUZZ_LIBS    := -Wl,--as-needed -static-libgcc -static-libstdc++ \
                 $(patsubst %,-l:lib%.a,zstd jansson iberty) -lsmartcols -lm -ldl -pthread
 fuzz_flags    = $(filter-out $(SAN),$(CFLAGS_)) -fno-sanitize-recover=undefined
 fuzz_obj      = $(patsubst %,$(B)/fuzz/$(1)/%.o,$(basename $(2)))
-fuzz_link     = $(FUZZ_CC) $(filter-out -MMD -MP,$(fuzz_flags)) -fsanitize=fuzzer,address,undefined \
-                $(filter %.c %.o,$^) $(FUZZ_LIBS) -o $@
+fuzz_libs    := $(trace_src) $(analysis_src)
+fuzz_plain   := $(addprefix $(B)/fuzz/fuzz_,analysis job)
 # Two of them mutate records themselves: what values are compared with would be noted for nobody.
 $(B)/fuzz/plain/%.o: fuzz_flags += -fno-sanitize-coverage=trace-cmp
 $(B)/fuzz/obj/%.o $(B)/fuzz/plain/%.o: fuzz_flags += -fsanitize=fuzzer-no-link,address,undefined
 $(B)/fuzz/obj/tools/%.o: fuzz_flags += $(SMARTCOLS_CFLAGS)
+define fuzz_cc
+$(call say,CC,$@)
+@mkdir -p $(@D)
+$(FUZZ_CC) $(fuzz_flags) -c $< -o $@
+endef
 $(B)/fuzz/obj/%.o: %.c $(B)/flags
-	$(call say,CC,$@)
-	@mkdir -p $(@D)
-	$(FUZZ_CC) $(fuzz_flags) -c $< -o $@
+	$(fuzz_cc)
 $(B)/fuzz/plain/%.o: %.c $(B)/flags
-	$(call say,CC,$@)
-	@mkdir -p $(@D)
-	$(FUZZ_CC) $(fuzz_flags) -c $< -o $@
-fuzz_libs := $(trace_src) $(analysis_src)
-$(filter-out $(addprefix $(B)/fuzz/fuzz_,analysis job cli),$(fuzz)): $(call fuzz_obj,obj,$(fuzz_libs))
-$(addprefix $(B)/fuzz/fuzz_,analysis job): $(call fuzz_obj,plain,$(fuzz_libs))
-$(B)/fuzz/fuzz_cli: $(call fuzz_obj,obj,$(fuzz_libs) $(filter-out tools/main.c tools/cmd_run.c,$(tools_src)))
+	$(fuzz_cc)
+$(fuzz_plain): $(call fuzz_obj,plain,$(fuzz_libs))
+$(fuzz_plain): private fuzz_flags += -fno-sanitize-coverage=trace-cmp
+$(filter-out $(fuzz_plain),$(fuzz)): $(call fuzz_obj,obj,$(fuzz_libs))
+$(B)/fuzz/fuzz_cli: $(call fuzz_obj,obj,$(filter-out tools/main.c tools/cmd_run.c,$(tools_src)))
 $(B)/fuzz/fuzz_cli: private fuzz_flags += -I. $(SMARTCOLS_CFLAGS)
-$(addprefix $(B)/fuzz/fuzz_,analysis job): private fuzz_flags += -fno-sanitize-coverage=trace-cmp
 $(B)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h)
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
-	$(fuzz_link)
+	$(FUZZ_CC) $(filter-out -MMD -MP,$(fuzz_flags)) -fsanitize=fuzzer,address,undefined \
+	    $(filter %.c %.o,$^) $(FUZZ_LIBS) -o $@
 
 fuzz-build: $(fuzz)
 
