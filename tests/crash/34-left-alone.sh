@@ -2,12 +2,8 @@
 # What a process has of its own is as it was: signal handlers and masks, descriptors that its children
 # inherit, libraries. And it may start from anywhere, by anything, and fork at any time.
 # shellcheck disable=SC1091,SC2154,SC2016  # from lib.sh; and for the shell inside
-. "$(dirname "$0")/../e2e/lib.sh"
-cd "$work" || exit 1
-lib=$B/libgpuwait.so
-program=$B/crash/processes
+. "$(dirname "$0")/lib.sh"
 export LD_LIBRARY_PATH="$B/noop"
-count() { "$B/crash/count" "$@" 2>&1 | sed 's/.* launches//; s/ //g'; }
 made() { awk '{ n += $3 } END { print n }' "$1"; }
 
 # Launches, then says what the process has.

@@ -2,11 +2,7 @@
 # Beside other preloads, allocators and sanitizers, in sandboxes, without /proc: the program's
 # output and exit code are its own, and all of its launches are recorded.
 # shellcheck disable=SC1091,SC2154  # from lib.sh
-. "$(dirname "$0")/../e2e/lib.sh"
-cd "$work" || exit 1
-lib=$B/libgpuwait.so
-program=$B/crash/processes
-count() { "$B/crash/count" t/*.gwt 2>&1 | sed 's/.* launches//; s/ //g'; }
+. "$(dirname "$0")/lib.sh"
 
 # whole NAME PRELOAD [COMMAND...]: 16,001 launches of 801 threads, each of them recorded
 whole() {

@@ -3,11 +3,7 @@
 # drivers that are old or look themselves up; calls of zeros come back with the driver's answer; and it
 # does not matter how often the library is named, or that a child is started without it.
 # shellcheck disable=SC1091,SC2154,SC2016  # from lib.sh; and for the shells inside
-. "$(dirname "$0")/../e2e/lib.sh"
-cd "$work" || exit 1
-lib=$B/libgpuwait.so
-program=$B/crash/processes
-count() { "$B/crash/count" t/*.gwt 2>&1 | sed 's/.* launches//; s/ //g'; }
+. "$(dirname "$0")/lib.sh"
 
 # odd FILE LAUNCHES: with the recorder
 odd() {

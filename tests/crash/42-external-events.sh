@@ -2,8 +2,7 @@
 # Events that a graph records for who waits outside of it: operations, in the capture as at other times, and
 # neither a wait nor an error of the capture's.
 # shellcheck disable=SC1091,SC2154  # from lib.sh
-. "$(dirname "$0")/../e2e/lib.sh"
-cd "$work" || exit 1
+. "$(dirname "$0")/lib.sh"
 cat >external.py <<'END'
 import ctypes
 rt = ctypes.CDLL("libcudart.so.13")

@@ -1,10 +1,7 @@
 #!/bin/sh
 # What is written is its owner's alone, goes where it was meant to, and holds no secrets.
 # shellcheck disable=SC1091,SC2154  # from lib.sh
-. "$(dirname "$0")/../e2e/lib.sh"
-cd "$work" || exit 1
-lib=$B/libgpuwait.so
-program=$B/crash/processes
+. "$(dirname "$0")/lib.sh"
 
 record() { # COMMAND...: under the preload, into t, the ring beside it
     env GPUWAIT_OUT="$work/t" GPUWAIT_RING=dump LD_PRELOAD="$lib" "$@" >"$out" 2>"$err"
