@@ -4,32 +4,22 @@
 #
 #     tests/gpu/two_gpus.sh [MODE...]      default: all of ddp.py's, and the cost
 #
-# Exit 0 if all is as it should be. Results go to build/two-gpus; where OUT is set, the table and the
+# Exit 0 if all is as it should be. Results go to build/two_gpus; where OUT is set, the table and the
 # recordings with their truth go there, a .tar.xz for each pair of modes. Environment:
 #   GPUWAIT_TEST_RANKS    processes, each with a GPU of its own (default 2)
 #   GPUWAIT_TEST_SECONDS  start no job after this long (default 300)
 #   PYTHON                default python3
 # make passes B, GPUWAIT and LIBGPUWAIT, the folder, the command and the preload.
 [ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@"
-set -u
-
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-build=$(cd "${B:-$root/build}" && pwd) || exit 2
-export GPUWAIT=${GPUWAIT:-$build/gpuwait}
-library=${LIBGPUWAIT:-$build/libgpuwait.so}
-results=$root/build/two-gpus
-python=${PYTHON:-python3}
+# shellcheck disable=SC1091  # beside this
+. "$(dirname "$0")/lib.sh"
 ranks=${GPUWAIT_TEST_RANKS:-2}
 seconds_in_all=${GPUWAIT_TEST_SECONDS:-300}
 pairs="ddp:fsdp2 accumulate:no_sync slow_loader:loader late:punctual"
 port=$((20000 + RANDOM % 20000))
 failures=0
 
-unset LD_PRELOAD GPUWAIT_OUT RANK LOCAL_RANK WORLD_SIZE
-export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} PYTHONUNBUFFERED=1
 export MASTER_ADDR=127.0.0.1
-rm -rf "$results"
 mkdir -p "$results" || exit 2
 
 bad() {
