@@ -133,11 +133,13 @@ static int each_rank(struct load_job *l, on_rank act, size_t count,
 {
     struct round rounds[THREADS_MOST];
     pthread_t threads[THREADS_MOST];
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t want = cores < 1 ? 1 : cores > THREADS_MOST ? THREADS_MOST : (size_t)cores, made = 0;
-    l->next = 0;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t cores = online < 1 ? 1 : (size_t)online, made = 0;
+    size_t want = cores > THREADS_MOST ? THREADS_MOST : cores;
     if (want > count)
         want = count ? count : 1;
+    l->next = 0;
+    l->options.threads = (unsigned)(cores / want); /* of each rank's analysis */
     for (size_t i = 0; i < want; i++)
         rounds[i] = (struct round){.l = l, .act = act, .count = count, .at = at, .shows = i == 0};
     while (made + 1 < want && !pthread_create(&threads[made], NULL, work, &rounds[made + 1]))

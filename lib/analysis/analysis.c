@@ -29,6 +29,7 @@ static int prepare(struct gwa_tally *t, struct gwt_trace *trace, struct progress
 {
     const struct gwa_options *o = progress->options;
     t->trace = trace;
+    t->workers = o->threads;
     t->room = GWA_TALLY_ROOM;
     t->end = INT64_MIN;
     t->first_capture = INT64_MAX;

@@ -60,6 +60,7 @@ struct gwa_options {
     /* From the return of a launch to its start on an idle device, us; 0: as it is without a
      * profiler. Under one, calls last longer and starts follow sooner. */
     double start_us;
+    unsigned threads; /* that it may keep busy; 0: as many as there are CPUs */
     /* Called now and then; nonzero stops with -ECANCELED. May be NULL. */
     int (*progress)(void *arg, uint64_t done, uint64_t total);
     void *progress_arg;

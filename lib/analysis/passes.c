@@ -62,7 +62,7 @@ int gwa_pass_count(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
 {
     static gwa_stage *const stages[] = {learn, count};
     struct pass p = {.t = t, .tick = tick, .tick_arg = tick_arg, .ranges = t->ranges};
-    int rc = gwa_pipe(t->trace, UINT64_MAX, stages, 2, &p);
+    int rc = gwa_pipe(t->trace, UINT64_MAX, t->workers, stages, 2, &p);
     t->events = p.events;
     if (!rc)
         rc = gwa_durations_fit(t->durations);
@@ -86,7 +86,7 @@ int gwa_pass_learn(struct gwa_tally *t)
 {
     static gwa_stage *const stages[] = {place_alone};
     struct pass p = {.t = t};
-    return gwa_pipe(t->trace, LEARN_EVENTS, stages, 1, &p);
+    return gwa_pipe(t->trace, LEARN_EVENTS, t->workers, stages, 1, &p);
 }
 
 /* ---- the last: in steps ------------------------------------------------------------------ */
@@ -238,10 +238,10 @@ int gwa_pass_place(struct gwa_tally *t, int (*tick)(void *arg), void *tick_arg)
     struct pass p = {
         .t = t, .tick = tick, .tick_arg = tick_arg, .ranges = t->ranges, .settle = SETTLE_FIRST};
     if (!t->timeline)
-        return gwa_pipe(t->trace, UINT64_MAX, untimed, 2, &p);
+        return gwa_pipe(t->trace, UINT64_MAX, t->workers, untimed, 2, &p);
     if (!(t->attribution = gwa_attribution_new(t->trace)))
         return -ENOMEM;
     gwa_timeline_listen(t->timeline, found_idle, &p);
-    int rc = gwa_pipe(t->trace, UINT64_MAX, timed, 3, &p);
+    int rc = gwa_pipe(t->trace, UINT64_MAX, t->workers, timed, 3, &p);
     return rc ? rc : gwa_timeline_finish(t->timeline);
 }

@@ -133,11 +133,13 @@ static void start(struct pipe *p, size_t workers)
         pthread_join(threads[i], NULL);
 }
 
-int gwa_pipe(struct gwt_trace *trace, uint64_t most, gwa_stage *const *stages, size_t count,
-             void *arg)
+int gwa_pipe(struct gwt_trace *trace, uint64_t most, unsigned threads, gwa_stage *const *stages,
+             size_t count, void *arg)
 {
     struct pipe p = {.trace = trace, .left = most, .stages = stages, .last = count, .arg = arg};
-    size_t workers = gwt_coverage(trace)->events <= 2 * GWA_BATCH ? 1 : cpus();
+    size_t workers = threads ? threads : cpus();
+    if (gwt_coverage(trace)->events <= 2 * GWA_BATCH)
+        workers = 1;
     if (workers > count + 1)
         workers = count + 1;
     while (p.ring_count < (workers > 1 ? RING : 1)) {

@@ -36,11 +36,11 @@ struct gwa_batch {
 /* post: 0, or negative: the pass ends. */
 typedef int gwa_stage(void *arg, struct gwa_batch *batch);
 
-/* Over the first `most` events. As many workers as there are CPUs, this thread among them, take the
- * stages as they come: each is run by one of them at a time. post: 0, -ENOMEM, or what a stage
- * returned. */
-int gwa_pipe(struct gwt_trace *trace, uint64_t most, gwa_stage *const *stages, size_t count,
-             void *arg);
+/* Over the first `most` events. So many threads, this one among them (0: as many as there are
+ * CPUs), take the stages as they come: each is run by one of them at a time. post: 0, -ENOMEM, or
+ * what a stage returned. */
+int gwa_pipe(struct gwt_trace *trace, uint64_t most, unsigned threads, gwa_stage *const *stages,
+             size_t count, void *arg);
 
 struct gwa_note *gwa_note_room(struct gwa_batch *batch); /* for gwa_note() */
 

@@ -69,6 +69,7 @@ struct gwa_device_tally {
 struct gwa_tally {
     struct gwt_trace *trace;
     uint64_t events;
+    unsigned workers;         /* gwa_options.threads */
     struct gwa_ranges ranges; /* what counts are of */
     struct gwa_ranges window; /* what times are of: part of it, once steps are known */
     bool windowed;            /* it is less */

@@ -64,6 +64,17 @@ static struct gwt_trace *trace_of(size_t count)
     return t;
 }
 
+static void all_seen(struct gwt_trace *t, unsigned threads, size_t stages)
+{
+    struct seen s = {.fail_at = UINT64_MAX};
+    assert_int_equal(gwa_pipe(t, UINT64_MAX, threads, all, stages, &s), 0);
+    for (size_t k = 0; k < 3; k++) {
+        assert_false(s.wrong[k]);
+        assert_int_equal(s.at[k], k < stages ? t->count : 0);
+    }
+    assert_int_equal(s.notes, stages == 3 ? (t->count + 99) / 100 : 0);
+}
+
 static void test_all_events_in_order(void **state)
 {
     static const size_t counts[] = {
@@ -72,13 +83,8 @@ static void test_all_events_in_order(void **state)
     for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
         struct gwt_trace *t = trace_of(counts[i]);
         for (size_t stages = 1; stages <= 3; stages++) {
-            struct seen s = {.fail_at = UINT64_MAX};
-            assert_int_equal(gwa_pipe(t, UINT64_MAX, all, stages, &s), 0);
-            for (size_t k = 0; k < 3; k++) {
-                assert_false(s.wrong[k]);
-                assert_int_equal(s.at[k], k < stages ? counts[i] : 0);
-            }
-            assert_int_equal(s.notes, stages == 3 ? (counts[i] + 99) / 100 : 0);
+            for (unsigned threads = 0; threads <= 3; threads++)
+                all_seen(t, threads, stages);
         }
         free(t);
     }
@@ -91,7 +97,7 @@ static void test_no_more_events_than_asked_for(void **state)
     struct gwt_trace *t = trace_of(FAKE_MAX);
     for (size_t i = 0; i < sizeof(most) / sizeof(*most); i++) {
         struct seen s = {.fail_at = UINT64_MAX};
-        assert_int_equal(gwa_pipe(t, most[i], all, 2, &s), 0);
+        assert_int_equal(gwa_pipe(t, most[i], 0, all, 2, &s), 0);
         assert_int_equal(s.at[1], most[i]);
         assert_false(s.wrong[0] || s.wrong[1]);
     }
@@ -106,7 +112,7 @@ static void test_a_stage_that_fails_ends_it(void **state)
     struct gwt_trace *t = trace_of(FAKE_MAX);
     for (size_t i = 0; i < sizeof(fails) / sizeof(*fails); i++) {
         struct seen s = {.fail_at = fails[i]};
-        assert_int_equal(gwa_pipe(t, UINT64_MAX, all, 3, &s), -ECANCELED);
+        assert_int_equal(gwa_pipe(t, UINT64_MAX, 0, all, 3, &s), -ECANCELED);
         assert_false(s.wrong[0] || s.wrong[1] || s.wrong[2]);
         assert_int_equal(s.at[1], fails[i]);
         assert_true(s.at[2] <= fails[i] && s.at[2] % GWA_BATCH == 0);
