@@ -125,13 +125,13 @@ static struct job_moment ready(struct scan *s, struct stream *stream, const stru
 }
 
 /* pre: m is when it is ready. */
-static void occupy(struct scan *s, struct stream *stream, struct job_moment m, double ns)
+static void occupy(struct scan *s, struct stream *stream, const struct job_moment *m, double ns)
 {
-    struct job_moment behind = stream->end;
-    job_moment_later(&behind, s->gap);
-    gwa_job_moment_join(&s->supposed, &m, &behind);
-    job_moment_later(&m, ns < 1 ? 1 : ns > LONGEST_NS ? LONGEST_NS : (int64_t)ns);
-    stream->end = m;
+    struct job_moment *end = &stream->end;
+    job_moment_later(end, s->gap);
+    gwa_job_moment_join(&s->supposed, end, m);
+    job_moment_later(end, ns < 1 ? 1 : ns > LONGEST_NS ? LONGEST_NS : (int64_t)ns);
+    stream->wait = job_moment_at(NEVER); /* what is behind it waits for its end */
     stream->row = 0;
     stream->ordinal++;
 }
@@ -175,7 +175,7 @@ static int nccl_kernel(struct scan *s, const struct gwt_event *e, struct stream 
     int rc;
     if (r->count >= r->most) {
         r->cut = true;
-        occupy(s, stream, m, JOB_GUESS_NS);
+        occupy(s, stream, &m, JOB_GUESS_NS);
         return 0;
     }
     if (!before) { /* other work of its stream is part of what makes it ready */
@@ -194,6 +194,7 @@ static int nccl_kernel(struct scan *s, const struct gwt_event *e, struct stream 
     s->supposed.ends[r->count] =
         job_later(start, JOB_GUESS_NS + (int64_t)(JOB_GUESS_PER_BYTE * (double)row->bytes));
     stream->ordinal++;
+    stream->wait = job_moment_at(NEVER);
     stream->end = (struct job_moment){.host = NEVER, .base = (uint32_t)r->count};
     stream->end.on[0].of = (uint32_t)r->count;
     stream->row = (uint32_t)r->count;
@@ -360,7 +361,8 @@ static int launch(struct scan *s, const struct gwt_event *e, struct stream *stre
     s->kernels++;
     s->rows->kernels++;
     s->rows->guessed += d.guessed;
-    occupy(s, stream, ready(s, stream, e), d.ns);
+    struct job_moment m = ready(s, stream, e);
+    occupy(s, stream, &m, d.ns);
     return 0;
 }
 
@@ -377,7 +379,8 @@ static int copy(struct scan *s, const struct gwt_event *e, struct stream *stream
     s->rows->copy_ns += d.ns;
     s->rows->timed_copy_ns += d.own || blocks ? d.ns : 0;
     if (!blocks) {
-        occupy(s, stream, ready(s, stream, e), d.ns);
+        struct job_moment m = ready(s, stream, e);
+        occupy(s, stream, &m, d.ns);
         return 0;
     }
     order(s, stream);
