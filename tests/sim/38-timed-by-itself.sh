@@ -7,11 +7,12 @@ command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
 
 cat >"$work/program.py" <<'PY'
 import ctypes
-from driver import check, cuda, kernel, launch
+from driver import check, cuda, kernel, launch, let_start
 
 begin, middle, end = (ctypes.c_void_p() for _ in range(3))
 ms = ctypes.c_float()
 short = kernel(b"short", 20)
+let_start(2)  # what writes the recording, and what samples
 for e in begin, middle, end:
     check(cuda.cuEventCreate(ctypes.byref(e), 0))
 iteration, timed = 0, False

@@ -8,12 +8,13 @@ command -v python3 >/dev/null 2>&1 || { echo "no python3"; exit 77; }
 
 cat >"$work/program.py" <<'PY'
 import ctypes
-from driver import check, cuda, kernel, launch
+from driver import check, cuda, kernel, launch, let_start
 
 to, source = ctypes.c_uint64(), ctypes.c_uint64()
 for p in to, source:
     check(cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(1 << 17)))
 launch(kernel(b"short", 2))
+let_start(2)  # what writes the recording, and what samples
 until = cuda.sim_now_ns() + 1200000000
 while cuda.sim_now_ns() < until:
     for bits in range(10, 18):

@@ -1,6 +1,7 @@
 """A program's way to the simulated driver, for those written in Python: a context is current once
 this is imported."""
 import ctypes
+import time
 
 cuda = ctypes.CDLL("libcuda.so.1")
 cuda.sim_now_ns.restype = ctypes.c_uint64
@@ -20,6 +21,14 @@ def kernel(name, us):
 
 def launch(function):
     check(cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None))
+
+
+def let_start(threads):
+    """Waits, for ten seconds of real time at most, until so many threads of a recorder's sleep by the
+    simulated clock: on a busy machine it can have passed before they come to that."""
+    until = time.monotonic() + 10
+    while cuda.sim_nappers() < threads and time.monotonic() < until:
+        time.sleep(0.001)
 
 
 context = ctypes.c_void_p()

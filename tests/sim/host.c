@@ -206,6 +206,16 @@ static void napper_gone(struct sim_thread *t)
     pthread_mutex_unlock(&nap_lock);
 }
 
+SIM_EXPORT unsigned sim_nappers(void)
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&nap_lock);
+    for (const struct sim_thread *t = nappers; t; t = t->next_napper)
+        n++;
+    pthread_mutex_unlock(&nap_lock);
+    return n;
+}
+
 static void hand_over(void)
 {
     struct timespec limit = real_in(HAND_REAL_NS);

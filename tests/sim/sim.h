@@ -21,6 +21,8 @@ uint64_t sim_tsc(void); /* the same */
 /* Spends host time: burning the CPU, or off it. */
 void sim_host_ns(uint64_t ns);
 void sim_sleep_ns(uint64_t ns);
+/* Threads of a recorder's that have slept by this clock so far: it does not wait for one before. */
+unsigned sim_nappers(void);
 /* CPU time on the simulation's clock of the calling thread (0), of another by its kernel id, or of
  * all (-1): what the system's clocks would say. Blocking CUDA calls count, since they spin. */
 uint64_t sim_cpu_ns(int tid);
