@@ -248,7 +248,12 @@ $(B)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h)
 	$(FUZZ_CC) $(filter-out -MMD -MP,$(fuzz_flags)) -fsanitize=fuzzer,address,undefined \
 	    $(filter %.c %.o,$^) $(FUZZ_LIBS) -o $@
 
-fuzz-build: $(fuzz)
+$(B)/fuzz/pack: tests/fuzz/pack.c $(B)/libgpuwait-trace.a $(B)/flags
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_)) $(filter %.c %.a,$^) -lzstd -lm -o $@
+
+fuzz-build: $(fuzz) $(B)/fuzz/pack
 
 fuzz: fuzz-build ## fuzz every parser, FUZZ_JOBS at once, FUZZ_SECONDS (60) each; 0 replays the corpus
 	B='$(B)' FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_JOBS=$(FUZZ_JOBS) python3 tests/fuzz/fuzz.py

@@ -10,6 +10,8 @@ and the fixtures are only read. Those worth keeping are added to the former by
 
     build/fuzz/fuzz_TARGET -merge=1 -use_counters=0 tests/fuzz/corpus/TARGET tests/fixtures build/fuzz/corpus/TARGET
 
+and, of analysis and job, are then made as small as recordings are by build/fuzz/pack.
+
 What breaks a target is left in $B/fuzz/TARGET-*. Exit 1: there was such an input."""
 
 import glob
