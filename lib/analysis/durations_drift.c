@@ -141,7 +141,7 @@ static size_t spans_of(const struct row *rows, size_t n, struct span *spans)
         to = n - from < 2 * each ? n : from + each;
         spans[count++] = span_of(rows + from, to - from);
     }
-    return count ? unite(spans, count, log((double)n)) : 0;
+    return count ? unite(spans, count, 2 * log((double)n)) : 0;
 }
 
 /* Around their mean, which durations have already, as far as they differ by more than chance. post:
