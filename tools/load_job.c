@@ -1,9 +1,10 @@
 #include "load_job.h"
 #include "tool.h"
 
+#include "analysis/pipe.h"
+
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define THREADS_MOST 4 /* each holds what the analysis of one rank takes */
 
@@ -133,13 +134,11 @@ static int each_rank(struct load_job *l, on_rank act, size_t count,
 {
     struct round rounds[THREADS_MOST];
     pthread_t threads[THREADS_MOST];
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t cores = online < 1 ? 1 : (size_t)online, made = 0;
-    size_t want = cores > THREADS_MOST ? THREADS_MOST : cores;
+    size_t cpus = gwa_cpus(), want = cpus > THREADS_MOST ? THREADS_MOST : cpus, made = 0;
     if (want > count)
         want = count ? count : 1;
     l->next = 0;
-    l->options.threads = (unsigned)(cores / want); /* of each rank's analysis */
+    l->options.threads = (unsigned)(cpus / want); /* of each rank's analysis */
     for (size_t i = 0; i < want; i++)
         rounds[i] = (struct round){.l = l, .act = act, .count = count, .at = at, .shows = i == 0};
     while (made + 1 < want && !pthread_create(&threads[made], NULL, work, &rounds[made + 1]))

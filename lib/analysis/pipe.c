@@ -115,7 +115,7 @@ static void *work(void *arg)
 
 /* ---- all of them ----------------------------------------------------------------------- */
 
-static unsigned cpus(void)
+unsigned gwa_cpus(void)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof(set), &set) ? 2 : (unsigned)CPU_COUNT(&set);
@@ -137,7 +137,7 @@ int gwa_pipe(struct gwt_trace *trace, uint64_t most, unsigned threads, gwa_stage
              size_t count, void *arg)
 {
     struct pipe p = {.trace = trace, .left = most, .stages = stages, .last = count, .arg = arg};
-    size_t workers = threads ? threads : cpus();
+    size_t workers = threads ? threads : gwa_cpus();
     if (gwt_coverage(trace)->events <= 2 * GWA_BATCH)
         workers = 1;
     if (workers > count + 1)

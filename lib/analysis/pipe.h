@@ -42,6 +42,8 @@ typedef int gwa_stage(void *arg, struct gwa_batch *batch);
 int gwa_pipe(struct gwt_trace *trace, uint64_t most, unsigned threads, gwa_stage *const *stages,
              size_t count, void *arg);
 
+unsigned gwa_cpus(void); /* that this process may run on; at least 1 */
+
 struct gwa_note *gwa_note_room(struct gwa_batch *batch); /* for gwa_note() */
 
 /* post: a place for one more note, or NULL without memory */

@@ -1085,13 +1085,26 @@ static void no_kernel_is_shorter_than_the_shortest(void **state)
     }
 }
 
+/* post: how much longer K_ADD lasts at the one time than at the other */
+static double pace(const struct run *r, int64_t early_us, int64_t late_us)
+{
+    const int64_t at[] = {early_us, late_us};
+    double ns[2];
+    for (int i = 0; i < 2; i++) {
+        struct gwa_context c = {0};
+        struct gwa_duration d;
+        struct gwt_event e = {.kind = GWT_LAUNCH, .arg = K_ADD, .stream = S_A, .t0_ns = at[i] * US};
+        gwa_durations_of(r->durations, &e, &c, &d);
+        ns[i] = d.ns;
+    }
+    return ns[1] / ns[0];
+}
+
 /* In the first half of the run kernels take 98 us, in the second 102: each of either lasts as those
  * of its time. */
 static void durations_drift_with_the_clock(void **state)
 {
     struct gwt_trace *t = timed();
-    struct gwa_context c = {0};
-    struct gwa_duration early, late;
     (void)state;
     for (int i = 0; i < 200; i++) {
         launch(t, i * 1000, S_A, K_ADD);
@@ -1099,12 +1112,7 @@ static void durations_drift_with_the_clock(void **state)
                   (i < 100 ? 98 : 102) + (i % 2 ? 0.1 : -0.1));
     }
     struct run r = run(t);
-    struct gwt_event e = {.kind = GWT_LAUNCH, .arg = K_ADD, .stream = S_A, .t0_ns = 20000 * US};
-    gwa_durations_of(r.durations, &e, &c, &early);
-    e.t0_ns = 180000 * US;
-    c = (struct gwa_context){0};
-    gwa_durations_of(r.durations, &e, &c, &late);
-    assert_near(late.ns / early.ns, 102.0 / 98.0, 0.004);
+    assert_near(pace(&r, 20000, 180000), 102.0 / 98.0, 0.004);
     end(&r);
 }
 
@@ -1116,8 +1124,6 @@ static void chance_is_no_drift(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct gwt_trace *t = timed();
-        struct gwa_context c = {0};
-        struct gwa_duration early, late;
         uint64_t word = seed;
         for (int i = 0; i < 400; i++) {
             int at = (i < 300 ? i : 300 + 9 * (i - 300)) * 1000;
@@ -1130,12 +1136,7 @@ static void chance_is_no_drift(void **state)
             sample_at(t, at, GWT_SAMPLE_KERNEL, S_A, K_ADD, 0, 100 + 2 * off);
         }
         struct run r = run(t);
-        struct gwt_event e = {.kind = GWT_LAUNCH, .arg = K_ADD, .stream = S_A, .t0_ns = 0};
-        gwa_durations_of(r.durations, &e, &c, &early);
-        e.t0_ns = 1200000 * US;
-        c = (struct gwa_context){0};
-        gwa_durations_of(r.durations, &e, &c, &late);
-        changed += fabs(late.ns / early.ns - 1) > 0.001;
+        changed += fabs(pace(&r, 0, 1200000) - 1) > 0.001;
         end(&r);
     }
     assert_in_range(changed, 0, 2);
