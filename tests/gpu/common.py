@@ -14,7 +14,9 @@ import gzip
 import hashlib
 import mmap
 import os
+import random
 import shutil
+import statistics
 import struct
 import sys
 import tempfile
@@ -53,6 +55,15 @@ def until_sampled(step):
     begun = time.time()
     while time.time() - begun < 3:
         step()
+
+
+def ratios(on, off):
+    """Of neighbours: "median ratio R, 95 % interval [LOW, HIGH], N pairs", the interval by bootstrap."""
+    each = [a / b for a, b in zip(on, off)]
+    draw = random.Random(0)
+    medians = sorted(statistics.median(draw.choices(each, k=len(each))) for _ in range(2000))
+    return "median ratio %.4f, 95 %% interval [%.4f, %.4f], %d pairs" % (
+        statistics.median(each), medians[50], medians[1949], len(each))
 
 
 def autotuning():

@@ -5,7 +5,6 @@ model whose launches take the time and for one whose kernels do. Prints, on the 
 median of the ratios of neighbouring blocks and its 95 % interval, by bootstrap, as onoff.py does.
 """
 
-import random
 import statistics
 import sys
 import time
@@ -14,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from common import CPU_ONLY, DEVICE, sync
+from common import CPU_ONLY, DEVICE, ratios, sync
 from ddp import RANK, start
 
 BLOCK = 20
@@ -76,15 +75,9 @@ def measure(kind, seconds):
             mark("gpuwait.recording=%d" % state)
             (on if state else off).append(block(step))
     mark("gpuwait.recording=1")
-    ratios = [a / b for a, b in zip(on, off)]
-    draw = random.Random(0)
-    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(2000))
     if RANK == 0:
-        print(
-            "ddp %s: on %.4f off %.4f ms/step, median ratio %.4f, 95 %% interval [%.4f, %.4f], %d pairs"
-            % (kind, statistics.median(on), statistics.median(off), statistics.median(ratios),
-               medians[50], medians[1949], pairs), flush=True,
-        )
+        print("ddp %s: on %.4f off %.4f ms/step, %s" % (
+            kind, statistics.median(on), statistics.median(off), ratios(on, off)), flush=True)
 
 
 def main():

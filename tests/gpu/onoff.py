@@ -7,14 +7,13 @@ not. launch: a step whose kernels are tiny; gpu: one that keeps the device busy.
 median of the ratios of neighbouring blocks and its 95 % interval, by bootstrap.
 """
 
-import random
 import statistics
 import sys
 import time
 
 import torch
 
-from common import DEVICE, setup, sync, until_sampled
+from common import DEVICE, ratios, setup, sync, until_sampled
 
 BLOCK = 20
 
@@ -66,14 +65,8 @@ def main():
             torch.cuda.nvtx.mark("gpuwait.%s=%d" % (what, state))
             (on if state else off).append(block(step))
     torch.cuda.nvtx.mark("gpuwait.%s=1" % what)
-    ratios = [a / b for a, b in zip(on, off)]
-    draw = random.Random(0)
-    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(2000))
-    print(
-        "%s %s: on %.4f off %.4f ms/step, median ratio %.4f, 95 %% interval [%.4f, %.4f], %d pairs"
-        % (what, kind, statistics.median(on), statistics.median(off), statistics.median(ratios),
-           medians[50], medians[1949], len(ratios)), flush=True,
-    )
+    print("%s %s: on %.4f off %.4f ms/step, %s" % (
+        what, kind, statistics.median(on), statistics.median(off), ratios(on, off)), flush=True)
 
 
 if __name__ == "__main__":

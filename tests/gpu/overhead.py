@@ -1,57 +1,156 @@
 #!/usr/bin/env python3
-"""What the preload costs a launch-bound loop: paired runs, off and on in turn.
+"""What recording costs a job, and what torch.profiler costs it in the same run.
 
-    overhead.py LIBGPUWAIT [PAIRS]
+    overhead.py inside KIND [SECONDS]       under the preload
+    overhead.py whole LIBGPUWAIT KIND [PAIRS]
+    overhead.py steps KIND                  (what the second starts)
 
-Prints microseconds per launch of each run, the medians, and the median difference
-within pairs.
+KIND: launch, lora_mlp, generate (bound by launches), mixed, gpu (bound by the device).
+
+inside: blocks of steps in turn, in one process. First the recorder off, on without timing on the
+device, and as it is by default; then, with the recorder off, torch.profiler off, watching the
+device, and watching calls too. The profiler comes last, since what it has once set up stays.
+whole: processes in turn, bare, with GPUWAIT=0 and recorded: the time of a step, and of the whole.
 """
 
 import os
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
-LAUNCHES = 20000
-LOOP = """
-import time, torch
-x = torch.zeros(64, device="cuda")
-for _ in range(2000): x.add_(1)
-torch.cuda.synchronize()
-best = None
-for _ in range(5):
-    start = time.perf_counter()
-    for _ in range(%d): x.add_(1)
-    torch.cuda.synchronize()
-    took = time.perf_counter() - start
-    best = took if best is None else min(best, took)
-print(best)
-""" % LAUNCHES
+KINDS = ("launch", "lora_mlp", "generate", "mixed", "gpu")
+BLOCK_S = 0.06  # a block has 20 steps, or fewer where those would last much longer
 
 
-def run(library, folder):
-    env = dict(os.environ, GPUWAIT_OUT=folder)
-    env.pop("LD_PRELOAD", None)
-    if library:
-        env["LD_PRELOAD"] = library
-    out = subprocess.run([sys.executable, "-c", LOOP], env=env, check=True, stdout=subprocess.PIPE, timeout=120)
-    return float(out.stdout) / LAUNCHES * 1e6
+def build(kind):
+    import torch
+
+    import busy
+    import onoff
+    from common import setup
+
+    setup()
+    torch.use_deterministic_algorithms(False)
+    if kind in ("launch", "gpu"):
+        return {"launch": onoff.launch_bound, "gpu": onoff.gpu_bound}[kind]()
+    return busy.WORKLOADS[{"generate": "generate_tokens", "mixed": "llama_b4"}.get(kind, kind)]()[0]
+
+
+def block(step, steps):
+    """ms a step"""
+    from common import sync
+
+    sync()
+    begun = time.perf_counter()
+    for _ in range(steps):
+        step()
+    sync()
+    return (time.perf_counter() - begun) / steps * 1e3
+
+
+def steps_of(step):
+    from common import until_sampled
+
+    until_sampled(step)
+    one = statistics.median(block(step, 1) for _ in range(5)) / 1e3
+    return max(2, min(20, round(BLOCK_S / one)))
+
+
+def in_turn(states, seconds, measure):
+    """The figures of each state, one of each in every round, in an order that changes."""
+    figures = {state: [] for state in states}
+    order, draw, end = list(states), random.Random(0), time.time() + seconds
+    while time.time() < end or len(figures[order[0]]) < 10:
+        draw.shuffle(order)
+        for state in order:
+            figures[state].append(measure(state))
+    return figures
+
+
+def tell(kind, figures, base):
+    from common import ratios
+
+    for state, ms in figures.items():
+        if state != base:
+            print("%-9s %-26s %9.4f ms/step, off %9.4f: %s" % (
+                kind, state, statistics.median(ms), statistics.median(figures[base]), ratios(ms, figures[base])), flush=True)
+
+
+def inside(kind, seconds):
+    import torch
+
+    step = build(kind)
+    steps = steps_of(step)
+
+    def recorded(state):
+        torch.cuda.nvtx.mark("gpuwait.recording=%d" % (state != "off"))
+        torch.cuda.nvtx.mark("gpuwait.timing=%d" % (state == "gpuwait"))
+        return block(step, steps)
+
+    tell(kind, in_turn(("off", "gpuwait", "gpuwait, calls only"), seconds, recorded), "off")
+    torch.cuda.nvtx.mark("gpuwait.recording=0")
+    torch.cuda.nvtx.mark("gpuwait.timing=0")
+    activity = torch.profiler.ProfilerActivity
+    watched = {"torch.profiler CUDA": [activity.CUDA], "torch.profiler CPU+CUDA": [activity.CPU, activity.CUDA]}
+
+    def profiled(state):
+        if state == "off":
+            return block(step, steps)
+        with torch.profiler.profile(activities=watched[state]):
+            return block(step, steps)
+
+    tell(kind, in_turn(("off", *watched), seconds / 2, profiled), "off")
+
+
+def steps_alone(kind):
+    step = build(kind)
+    steps = steps_of(step)
+    print("ms", statistics.median(block(step, steps) for _ in range(40)))
+
+
+def whole(library, kind, pairs):
+    library = os.path.abspath(library)
+    here = os.path.dirname(os.path.abspath(__file__))
+
+    def run(state):
+        with tempfile.TemporaryDirectory() as folder:
+            env = dict(os.environ, GPUWAIT_OUT=folder)
+            for name in ("LD_PRELOAD", "GPUWAIT"):
+                env.pop(name, None)
+            if state != "off":
+                env["LD_PRELOAD"] = library
+            if state == "GPUWAIT=0":
+                env["GPUWAIT"] = "0"
+            begun = time.perf_counter()
+            out = subprocess.run([sys.executable, os.path.join(here, "overhead.py"), "steps", kind], env=env, check=True,
+                                 stdout=subprocess.PIPE, text=True, timeout=120).stdout
+            return float(out.split("ms ")[1]), time.perf_counter() - begun
+
+    sys.path.insert(0, here)
+    states = ("off", "GPUWAIT=0", "gpuwait")
+    run("off")  # what later ones find in the caches
+    order, draw, figures = list(states), random.Random(0), {state: [] for state in states}
+    for _ in range(pairs):
+        draw.shuffle(order)
+        for state in order:
+            figures[state].append(run(state))
+    tell(kind + ", processes", {s: [ms for ms, _ in f] for s, f in figures.items()}, "off")
+    for state in states:
+        print("%-9s %-26s %9.2f s, start to end" % (kind, state, statistics.median(s for _, s in figures[state])))
 
 
 def main():
-    library = os.path.abspath(sys.argv[1])
-    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 3
-    off, on = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for i in range(pairs):
-            for with_it in ((False, True) if i % 2 == 0 else (True, False)):
-                trace = os.path.join(folder, str(i))
-                (on if with_it else off).append(run(library if with_it else None, trace))
-    print("us per launch off:", " ".join("%.3f" % v for v in off))
-    print("us per launch on: ", " ".join("%.3f" % v for v in on))
-    difference = statistics.median(b - a for a, b in zip(off, on))
-    print("medians %.3f and %.3f, median difference in pairs %.3f" % (statistics.median(off), statistics.median(on), difference))
+    what, *rest = sys.argv[1:] or [""]
+    if what == "inside" and rest and rest[0] in KINDS:
+        return inside(rest[0], float(rest[1]) if len(rest) > 1 else 30)
+    if what == "steps" and rest and rest[0] in KINDS:
+        return steps_alone(rest[0])
+    if what == "whole" and len(rest) > 1 and rest[1] in KINDS:
+        return whole(rest[0], rest[1], int(rest[2]) if len(rest) > 2 else 10)
+    sys.exit(__doc__)
 
 
 if __name__ == "__main__":
