@@ -143,8 +143,10 @@ enum gwt_constant {
     GWT_CONSTANT_GAP = 8,  /* ... in a stream */
     GWT_CONSTANT_NODES = 9 /* ... in a graph, where the one waits for the other */
 };
-#define GWT_SAMPLE_PDL    0x20u /* measured alone, without the overlap that it may have */
-#define GWT_SAMPLE_SPACER 0x10u /* behind a spacer kernel on an idle stream; else a busy one */
+/* Of a CONSTANT of kernels: taken in a stream of the program's, in the place of a sample. */
+#define GWT_CONSTANT_AMONG 0x40u
+#define GWT_SAMPLE_PDL     0x20u /* measured alone, without the overlap that it may have */
+#define GWT_SAMPLE_SPACER  0x10u /* behind a spacer kernel on an idle stream; else a busy one */
 
 /* Why a sample says nothing: pair_ns is then 0. */
 enum gwt_sample_void {

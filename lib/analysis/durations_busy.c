@@ -101,15 +101,18 @@ static size_t same_function(const struct timed *t, size_t n)
     return i;
 }
 
-static void settle(struct gwa_durations *d, struct timed *t, size_t n, double *doubt)
+static void settle(struct gwa_durations *d, const struct adds *adds, struct timed *t, size_t n,
+                   double *doubt)
 {
+    double expected = adds->own ? BUSY_NS : adds->busy_ns;
+    double error = adds->own ? BUSY_DOUBT_NS : adds->busy_error;
     qsort(t, n, sizeof(*t), by_function);
     for (size_t i = 0, k; i < n; i += k) {
         k = same_function(t + i, n - i);
         fit_variance(d, t + i, k);
     }
-    double variance = BUSY_DOUBT_NS * BUSY_DOUBT_NS;
-    d->busy_ns = agree(t, n, BUSY_NS, APART_NS * APART_NS, &variance);
+    double variance = error * error;
+    d->busy_ns = agree(t, n, expected, APART_NS * APART_NS, &variance);
     *doubt = sqrt(variance);
     for (size_t i = 0, k; i < n; i += k) {
         k = same_function(t + i, n - i);
@@ -120,7 +123,7 @@ static void settle(struct gwa_durations *d, struct timed *t, size_t n, double *d
     }
 }
 
-int gwa_durations_fit_busy(struct gwa_durations *d, double *doubt)
+int gwa_durations_fit_busy(struct gwa_durations *d, const struct adds *adds, double *doubt)
 {
     struct timed *t = calloc(d->signatures_count ? d->signatures_count : 1, sizeof(*t));
     uint64_t all = 0, busy = 0;
@@ -134,7 +137,7 @@ int gwa_durations_fit_busy(struct gwa_durations *d, double *doubt)
         if (s->pairs.n)
             t[n++] = compare(d, (uint32_t)i);
     }
-    settle(d, t, n, doubt);
+    settle(d, adds, t, n, doubt);
     *doubt *= all ? (double)busy / (double)all : 0;
     free(t);
     return 0;

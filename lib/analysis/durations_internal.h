@@ -186,8 +186,10 @@ struct gwa_durations {
     size_t room; /* bytes that these may still take */
     struct bucket copies[GWT_SAMPLE_CLASS_COUNT][COPY_PLACES][BUCKETS];
     struct measured constants[GWT_SAMPLE_CLASS_COUNT];
-    struct measured gaps[2]; /* of a stream, of a graph */
-    struct stat spacers;     /* ns that they last */
+    struct measured among[2]; /* pairs around the recorder's kernel in the program's streams; 1:
+                                 behind a spacer */
+    struct measured gaps[2];  /* of a stream, of a graph */
+    struct stat spacers;      /* ns that they last */
     struct groups groups;
     struct found *found; /* open addressing, found_room a power of two */
     size_t found_room;
@@ -252,6 +254,15 @@ bool gwa_durations_measured(const struct measured *m, double *ns, double *error)
 /* The same where nothing else was at work. */
 bool gwa_durations_undisturbed(const struct measured *m, double *ns);
 
+/* What a pair adds around the recorder's kernel in a stream of the program's. */
+struct adds {
+    double ns, error;           /* behind a spacer */
+    double busy_ns, busy_error; /* by how much more in a busy stream */
+    bool own; /* no such kernel was among the program's: its own stream has to do, busy_ns is 0 */
+};
+/* own_ns, own_error: in a stream of the recorder's own. */
+struct adds gwa_durations_adds(const struct gwa_durations *d, double own_ns, double own_error);
+
 /* By how much the constant of kernels is more than the program's shortest leave room for: it is
  * measured in a stream of the recorder's own, which has to get its turn on a busy device, and at
  * each of its events; those of the program's own stream do not. pre: busy_ns is fitted. */
@@ -266,8 +277,9 @@ double gwa_durations_excess(const struct gwa_durations *d);
 
 /* What lies between a pair's events, given how long the pair took. */
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns);
-/* durations_busy.c. Fits busy_ns; doubt: how far off it may be. post: 0 or -ENOMEM. */
-int gwa_durations_fit_busy(struct gwa_durations *d, double *doubt);
+/* durations_busy.c. Fits busy_ns, which adds->busy_ns is unless adds->own; doubt: how far off it
+ * may be. post: 0 or -ENOMEM. */
+int gwa_durations_fit_busy(struct gwa_durations *d, const struct adds *adds, double *doubt);
 /* durations_names.c */
 int gwa_durations_fit_names(struct gwa_durations *d);
 /* durations_drift.c. After all else of kernels. post: 0 or -ENOMEM. */

@@ -36,6 +36,7 @@ struct gw_pair {
     uint64_t value;
     uint32_t spacer_ns;
     const void *func; /* of a kernel, else NULL */
+    bool calibrates;  /* around a kernel of ours, before the program's */
 };
 
 /* What a context needs for it. One context: programs that train have one per device, and the
@@ -47,7 +48,10 @@ struct gw_pool {
     struct gw_pair pairs[GW_PAIRS];
     volatile uint32_t *word; /* host memory that the spacer writes when it ends */
     CUdeviceptr word_device;
+    CUdeviceptr stamps; /* device memory, two words for each pair: what selftime stores */
 };
+#define GW_SELFTIME_NS 3000u /* that selftime spins for */
+#define GW_STAMP_BYTES 16u
 extern struct gw_pool gw_pool;
 
 /* A context in which a kernel has just been launched: the first one offered is taken. */

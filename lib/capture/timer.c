@@ -20,7 +20,6 @@
 #define AT_FIRST     6 /* ... of which there are so many at first, then one a CALIBRATE_NS */
 #define NODES        4
 #define SPACER_NS    40000u
-#define SELFTIME_NS  3000u
 #define TIMEOUT_NS   200000000ull /* an answer of the device that takes longer is none */
 #define BAD_IN_A_ROW 64
 #define SHORTEST_NS  1000 /* an operation, with the way to the next */
@@ -28,8 +27,7 @@
 static uint32_t stop_word, running;
 static CUstream own_stream;
 static CUevent own_before, own_after, own_done;
-static CUdeviceptr
-    stamps; /* device memory, two words each for NODES kernels: what selftime stores */
+static CUdeviceptr stamps; /* like gw_pool's, for NODES kernels in our own stream */
 static CUgraphExec own_graph;
 static bool graph_tried;
 static uint32_t ticket;
@@ -91,11 +89,13 @@ static bool prepare(void)
     /* Non-blocking: the legacy stream neither waits for it nor makes it wait. */
     if (REAL(cuStreamCreate, &own_stream, 1) != 0 || REAL(cuEventCreate, &own_before, 0) != 0 ||
         REAL(cuEventCreate, &own_after, 0) != 0 || REAL(cuEventCreate, &own_done, 0) != 0 ||
-        REAL(cuMemAlloc_v2, &stamps, NODES * 16) != 0 ||
+        REAL(cuMemAlloc_v2, &stamps, (GW_PAIRS + NODES) * GW_STAMP_BYTES) != 0 ||
         REAL(cuMemHostAlloc, &word, 4096, 3) != 0 ||
         gw_driver.cuMemHostGetDevicePointer_v2(&p->word_device, word, 0) != 0)
         return false;
     p->word = word;
+    p->stamps = stamps;
+    stamps += GW_PAIRS * GW_STAMP_BYTES;
     for (unsigned i = 0; i < GW_PAIRS; i++)
         if (REAL(cuEventCreate, &p->pairs[i].before, 0) != 0 ||
             REAL(cuEventCreate, &p->pairs[i].after, 0) != 0)
@@ -128,20 +128,18 @@ static bool spacer_ended(void)
 
 static bool selftime(unsigned which)
 {
-    uint64_t ns = SELFTIME_NS, out = (uint64_t)stamps + which * 16;
+    uint64_t ns = GW_SELFTIME_NS, out = (uint64_t)stamps + which * GW_STAMP_BYTES;
     return launch(gw_pool.selftime, (void *[]){&ns, &out}) == 0;
 }
 
-/* post: the first `count` kernels' stamps are on their way to told() */
-static bool tell_stamps(unsigned count)
+/* post: `count` kernels' stamps are on their way to told(), and own_done comes behind them */
+static bool tell_stamps(uint64_t from, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++) {
-        uint64_t from = (uint64_t)stamps + i * 16;
-        uint64_t to = (uint64_t)gw_pool.word_device + STAMPS_AT + i * 16;
+    uint64_t to = (uint64_t)gw_pool.word_device + STAMPS_AT;
+    for (unsigned i = 0; i < count; i++, from += GW_STAMP_BYTES, to += GW_STAMP_BYTES)
         if (launch(gw_pool.tell, (void *[]){&from, &to}) != 0)
             return false;
-    }
-    return true;
+    return REAL(cuEventRecord, own_done, own_stream) == 0;
 }
 
 static const volatile uint64_t *told(void)
@@ -171,6 +169,13 @@ static CUresult elapsed(float *ms, CUevent a, CUevent b)
                                                  : REAL(cuEventElapsedTime, ms, a, b);
 }
 
+/* What events around kernels of ours take beyond these, whose first and last stamps are told. */
+static bool adds_of(float ms, unsigned kernels, float *adds)
+{
+    *adds = ms * 1e6f - (float)(told()[2 * kernels - 1] - told()[0]);
+    return ms > 0 && *adds > 0 && *adds < 100000;
+}
+
 /* The self-timing kernel on our own stream, as a sample of the program's would be taken.
  * post: what the pair of events adds to the kernel's own measure, ns. */
 static bool measure(float *adds)
@@ -180,36 +185,48 @@ static bool measure(float *adds)
         !selftime(0) || REAL(cuEventRecord, own_after, own_stream) != 0)
         return false;
     bool late = spacer_ended();
-    if (!tell_stamps(1) || REAL(cuEventRecord, own_done, own_stream) != 0 || !wait_for(own_done) ||
-        late || elapsed(&ms, own_before, own_after) != 0)
+    if (!tell_stamps(stamps, 1) || !wait_for(own_done) || late ||
+        elapsed(&ms, own_before, own_after) != 0)
         return false;
-    *adds = ms * 1e6f - (float)(told()[1] - told()[0]);
-    return ms > 0 && *adds > 0 && *adds < 100000;
+    return adds_of(ms, 1, adds);
 }
 
-/* Kernels in a row that were all there before the first began, in the stream or as a graph.
- * post: the mean time from one's last stamp to the next one's first, ns. */
-static bool measure_gap(bool graph, float *gap)
+/* pre: told. post: the mean time from one kernel's last stamp to the next one's first, ns. */
+static bool gap_of(unsigned kernels, float *gap)
 {
-    unsigned count = graph ? NODES : 2;
-    if (!may_call() || !spacer())
-        return false;
-    if (graph ? REAL(cuGraphLaunch, own_graph, own_stream) != 0 : !selftime(0) || !selftime(1))
+    float sum = 0;
+    for (unsigned i = 1; i < kernels; i++)
+        sum += (float)(int64_t)(told()[2 * i] - told()[2 * i - 1]);
+    *gap = sum / (float)(kernels - 1);
+    return *gap > 0 && *gap < 100000;
+}
+
+/* Kernels in a row that were all there before the first began. */
+static bool measure_gap(float *gap)
+{
+    if (!may_call() || !spacer() || !selftime(0) || !selftime(1))
         return false;
     bool late = spacer_ended();
-    if (!tell_stamps(count) || REAL(cuEventRecord, own_done, own_stream) != 0 ||
-        !wait_for(own_done) || late)
+    return tell_stamps(stamps, 2) && wait_for(own_done) && !late && gap_of(2, gap);
+}
+
+/* The same of a graph's, and what events around the whole add. */
+static bool measure_graph(float *gap, float *adds)
+{
+    float ms = 0;
+    if (!may_call() || !spacer() || REAL(cuEventRecord, own_before, own_stream) != 0 ||
+        REAL(cuGraphLaunch, own_graph, own_stream) != 0 ||
+        REAL(cuEventRecord, own_after, own_stream) != 0)
         return false;
-    float sum = 0;
-    for (unsigned i = 1; i < count; i++)
-        sum += (float)(int64_t)(told()[2 * i] - told()[2 * i - 1]);
-    *gap = sum / (float)(count - 1);
-    return *gap > 0 && *gap < 100000;
+    bool late = spacer_ended();
+    return tell_stamps(stamps, NODES) && wait_for(own_done) && !late &&
+           elapsed(&ms, own_before, own_after) == 0 && gap_of(NODES, gap) &&
+           adds_of(ms, NODES, adds);
 }
 
 static bool add_node(CUgraph graph, unsigned i, CUgraphNode *last)
 {
-    uint64_t ns = SELFTIME_NS, out = (uint64_t)stamps + i * 16;
+    uint64_t ns = GW_SELFTIME_NS, out = (uint64_t)stamps + i * GW_STAMP_BYTES;
     void *args[] = {&ns, &out};
     CUDA_KERNEL_NODE_PARAMS_v2 p = {gw_pool.selftime, 1, 1, 1, 1, 1, 1, 0, args, NULL, NULL, NULL};
     CUgraphNode node;
@@ -282,7 +299,7 @@ static bool calibrate(void)
     unsigned n = 0, tries = 0;
     for (silent = false; tries < CALIBRATIONS && !silent; tries++)
         n += measure(&v[n]);
-    spent((uint64_t)tries * (SPACER_NS + SELFTIME_NS + 7000));
+    spent((uint64_t)tries * (SPACER_NS + GW_SELFTIME_NS + 7000));
     if (n)
         pair_adds_ns = publish(GWT_SAMPLE_KERNEL, v, n);
     return n > 0;
@@ -290,16 +307,21 @@ static bool calibrate(void)
 
 static void calibrate_gaps(void)
 {
-    for (unsigned graph = 0; graph <= make_graph(); graph++) {
-        float v[CALIBRATIONS];
-        unsigned n = 0, tries = 0;
-        for (silent = false; tries < CALIBRATIONS && !silent; tries++)
-            n += measure_gap(graph, &v[n]);
-        spent((uint64_t)tries * (SPACER_NS + NODES * SELFTIME_NS));
-        if (n && graph)
-            publish(GWT_CONSTANT_NODES, v, n);
-        else if (n)
-            gap_ns = publish(GWT_CONSTANT_GAP, v, n);
+    float gaps[CALIBRATIONS], adds[CALIBRATIONS];
+    unsigned n = 0, tries = 0;
+    for (silent = false; tries < CALIBRATIONS && !silent; tries++)
+        n += measure_gap(&gaps[n]);
+    spent((uint64_t)tries * (SPACER_NS + 2 * GW_SELFTIME_NS));
+    if (n)
+        gap_ns = publish(GWT_CONSTANT_GAP, gaps, n);
+    if (!make_graph())
+        return;
+    for (n = tries = 0, silent = false; tries < CALIBRATIONS && !silent; tries++)
+        n += measure_graph(&gaps[n], &adds[n]);
+    spent((uint64_t)tries * (SPACER_NS + NODES * GW_SELFTIME_NS + 7000));
+    if (n) {
+        publish(GWT_CONSTANT_NODES, gaps, n);
+        publish(GWT_SAMPLE_GRAPH, adds, n);
     }
 }
 
@@ -348,6 +370,16 @@ static void tell(const struct gw_pair *p, unsigned reason, float ns)
         gw_push(t, &u.r);
 }
 
+/* What the pair added around our kernel in the program's stream. */
+static void tell_constant(const struct gw_pair *p, float ms)
+{
+    float adds;
+    uint64_t from = (uint64_t)gw_pool.stamps + (uint64_t)(p - gw_pool.pairs) * GW_STAMP_BYTES;
+    silent = false;
+    if (tell_stamps(from, 1) && wait_for(own_done) && adds_of(ms, 1, &adds))
+        publish(p->flags | GWT_CONSTANT_AMONG, &adds, 1);
+}
+
 /* A failing driver, or a context that was reset: nothing more is tried. */
 static void give_up(const char *why)
 {
@@ -372,9 +404,15 @@ static void harvest(void)
             reason = GWT_VOID_ERROR;
         if (!reason && !(ms > 0 && ms < 4000))
             reason = GWT_VOID_VALUE;
-        tell(p, reason, ms * 1e6f);
-        if (!reason)
-            learn(p, ms * 1e6f);
+        if (p->calibrates && reason) {
+            gw_count(GWT_C_SAMPLES_VOID, 1);
+        } else if (p->calibrates) {
+            tell_constant(p, ms);
+        } else {
+            tell(p, reason, ms * 1e6f);
+            if (!reason)
+                learn(p, ms * 1e6f);
+        }
         bad = reason == GWT_VOID_ERROR || reason == GWT_VOID_VALUE ? bad + 1 : 0;
         gw_store_release(&p->state, GW_PAIR_FREE); /* partner: take_pair() */
     }

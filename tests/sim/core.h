@@ -231,6 +231,7 @@ struct sim_func {
     const struct sim_behaviour *behaviour; /* NULL: takes its time, does nothing */
     int max_shared;
     bool loaded; /* lazily, at the first launch */
+    bool stamps; /* times itself */
 };
 struct sim_func *sim_func_of(const void *handle); /* CUfunction or CUkernel; NULL: invalid */
 extern uint64_t sim_wrong_kind; /* names asked of a kernel as a function, or the other way */
@@ -263,6 +264,8 @@ struct sim_launch {
 void sim_meet(struct sim_peers *peers, const char *op, int peer, bool sends, uint64_t bytes,
               uint64_t ns);
 void sim_collective(uint64_t communicator, uint64_t sequence, unsigned ranks, uint64_t ns);
+/* ns beyond the usual until a time stamp behind the recorder's kernel, or a graph, can be taken. */
+double sim_drain_usual(void);
 struct sim_op *sim_kernel_op(unsigned device, const struct sim_launch *launch);
 
 #endif

@@ -16,9 +16,9 @@
 #define START_TAIL        12000.0
 #define GAP_KERNEL        720.0 /* end of a kernel to the start of the next in its stream */
 #define GAP_GRAPH         480.0
-#define GAP_GRAPH_FIRST   860.0 /* a launched graph's first node */
-#define GRAPH_DRAIN       150.0
-#define GAP_EVENT         860.0
+#define GAP_GRAPH_FIRST   860.0  /* a launched graph's first node */
+#define GAP_EVENT         860.0  /* from a time stamp to a copy behind another */
+#define GAP_STAMP         610.0  /* and to a kernel */
 #define GAP_ENGINE        1900.0 /* hand-over to another engine */
 #define GAP_COPY          1700.0 /* between two copies of one direction: 1.6 to 2.9 */
 /* From a time stamp of another engine to a copy: pairs around 4 KiB are 8.0 and 6.9 us apart,
@@ -189,8 +189,7 @@ static int64_t gap(const struct sim_op *a, const struct sim_op *b)
     if (b->type == OP_EVENT) { /* its own duration covers most of the drain of its own engine */
         if (on_copy_engine(a))
             return gap_of(b->timing ? COPY_DRAIN : GAP_ENGINE, GAP_SPREAD);
-        double drain = a->type == OP_MARK && a->in_graph ? GRAPH_DRAIN : a->drain;
-        return b->timing && drain > 0 ? jitter(drain / sim_cfg.speed, DRAIN_SPREAD) : 0;
+        return b->timing && a->drain > 0 ? jitter(a->drain / sim_cfg.speed, DRAIN_SPREAD) : 0;
     }
     if (a->type == OP_EVENT && a->timing && on_copy_engine(b))
         return gap_from_stamp(a, b);
@@ -201,7 +200,7 @@ static int64_t gap(const struct sim_op *a, const struct sim_op *b)
     else if (a->type == OP_EVENT && on_copy_engine(b))
         g = GAP_ENGINE;
     else if (a->type == OP_EVENT)
-        g = a->timing ? GAP_EVENT : GAP_KERNEL / 2;
+        g = a->timing ? GAP_STAMP : GAP_KERNEL / 2;
     else if (a->engine && b->engine && a->engine != b->engine)
         g = GAP_ENGINE;
     else if (on_copy_engine(a) && on_copy_engine(b))

@@ -242,6 +242,7 @@ static struct sim_op *expand(struct sim_graph *g, struct sim_stream *s, struct s
     struct sim_op *last = sim_op_new(OP_MARK, s->ctx->device);
     last->in_graph = true;
     last->stream = s;
+    last->drain = sim_drain_usual();
     memset(leaf, 1, g->nnodes + 1);
     for (unsigned i = 0; i < g->nnodes; i++) {
         struct sim_node *n = g->nodes[i];

@@ -73,8 +73,10 @@ static struct sim_func *func_new(struct sim_module *m, const char *name, size_t 
     f->block_ns = 30;
     f->cv = 0.02;
     for (size_t i = 0; i < sizeof behaviours / sizeof *behaviours; i++)
-        if (!strcmp(behaviours[i].name, f->text))
+        if (!strcmp(behaviours[i].name, f->text)) {
             f->behaviour = &behaviours[i];
+            f->stamps = behaviours[i].stamp >= 0;
+        }
     if (m->nfuncs == m->room) {
         m->room = m->room ? m->room * 2 : 16;
         m->funcs = sim_grow(m->funcs, m->room * sizeof *m->funcs);

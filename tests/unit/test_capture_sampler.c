@@ -62,7 +62,7 @@ void gw_user_timing_reset(void)
 /* ---- a device ------------------------------------------------------------------------- */
 
 static CUresult answer; /* to whether the first event is done */
-static unsigned spacers;
+static unsigned spacers, selftimes;
 
 static CUresult get_current(CUcontext *out)
 {
@@ -88,9 +88,12 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
                        unsigned by, unsigned bz, unsigned shared, CUstream s, void **args,
                        void **extra)
 {
-    (void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)s;
+    (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)s;
     (void)args, (void)extra;
-    spacers++;
+    if (f == gw_pool.selftime)
+        selftimes++;
+    else
+        spacers++;
     return 0;
 }
 
@@ -104,7 +107,8 @@ static int fresh(void **state)
     gw_sampler_reset();
     gw_self = &thread;
     now_ns = 1000000000;
-    spacers = 0;
+    spacers = selftimes = 0;
+    gw_pool.selftime = (CUfunction)&selftimes;
     gw_driver.cuCtxGetCurrent = get_current;
     gw_driver.cuThreadExchangeStreamCaptureMode = exchange_mode;
     gw_real[GW_API_cuEventQuery] = (void *)query;
@@ -216,6 +220,64 @@ static void budget(void **state)
     assert_true(afford(now, 5000000));
 }
 
+/* A kernel that is timed, or before which ours is. post: whether ours was; *reason: why it is void
+ */
+static bool timed_kernel(unsigned *reason)
+{
+    struct gw_frame f = {.kind = GWT_LAUNCH, .stream = (const void *)(uintptr_t)STREAM};
+    unsigned before = selftimes;
+    int index = -1;
+    for (int i = 0; i < 10000 && index < 0; i++) { /* the price decides */
+        now_ns += APART_NS + APART_MORE_NS;
+        index = gw_sample_begin(&f);
+    }
+    assert_true(index >= 0);
+    assert_int_equal(gw_pool.pairs[index].calibrates, selftimes != before);
+    gw_sample_end(index, 0);
+    *reason = gw_pool.pairs[index].reason;
+    gw_pool.pairs[index].state = GW_PAIR_FREE;
+    return selftimes != before;
+}
+
+/* Of pairs around kernels one in three is around ours instead until there are some, then one in
+ * twelve; they cost more, and count for no signature. */
+static void some_pairs_calibrate(void **state)
+{
+    unsigned first = 0, later = 0, reason;
+    (void)state;
+    answer = 600;
+    for (unsigned i = 0; i < 30; i++)
+        first += timed_kernel(&reason);
+    while (selftimes < AT_FIRST)
+        timed_kernel(&reason);
+    for (unsigned i = 0; i < 600; i++)
+        later += timed_kernel(&reason);
+    assert_in_range(first, 4, 16);
+    assert_in_range(later, 25, 80);
+    assert_int_equal(gw_seen_of(GWT_SAMPLE_KERNEL, 7, 0)->taken > 500, 1);
+    struct gw_pair pair = {.calibrates = true};
+    assert_int_equal(cost_of(&pair, 0), PAIR_COST_NS + GW_SELFTIME_NS + SELFTIME_COST_NS);
+}
+
+/* A stream that had nothing to do says nothing of a busy one, before our kernel or the program's.
+ */
+static void late_calibrations_are_void(void **state)
+{
+    unsigned ours = 0, reason;
+    (void)state;
+    for (unsigned i = 0; i < 200; i++) {
+        answer = 0;
+        gw_kernel_lasts(7, 10000000);
+        gw_kernel_given(STREAM, 7, now_ns + APART_NS + APART_MORE_NS); /* believed to be busy */
+        unsigned spaced = spacers;
+        if (timed_kernel(&reason) && spacers == spaced) {
+            assert_int_equal(reason, GWT_VOID_LATE);
+            ours++;
+        }
+    }
+    assert_in_range(ours, 5, 200);
+}
+
 /* A driver that cannot say proves nothing. */
 static void error_is_nothing(void **state)
 {
@@ -235,6 +297,8 @@ int main(void)
         cmocka_unit_test_setup(error_is_nothing, fresh),
         cmocka_unit_test_setup(kernels_in_a_stream, fresh),
         cmocka_unit_test_setup(budget, fresh),
+        cmocka_unit_test_setup(some_pairs_calibrate, fresh),
+        cmocka_unit_test_setup(late_calibrations_are_void, fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
