@@ -10,6 +10,7 @@
 #include "tools/commands.h"
 #include "tools/tool.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <sanitizer/common_interface_defs.h>
@@ -31,44 +32,70 @@ static const char *const words[] = {
     "--",     "--step-range", "--step-kernel", "--baseline", "--events", "all",       "1:3",
 };
 
+/* What each call finds, whatever the one before it left. */
+static struct file {
+    const char *name;
+    uint8_t bytes[65536];
+    size_t size;
+    struct stat is;
+} files[] = {{.name = "t.gwt"}, {.name = "b.json"}, {.name = "o.json"}};
+#define FILES (sizeof files / sizeof *files)
+
 static char directory[] = "/tmp/gpuwait-fuzz-cli.XXXXXX";
 static int home, scratch, own[3], tools[3];
 
 static void finish(void)
 {
-    unlinkat(scratch, "t.gwt", 0);
+    for (size_t i = 0; i < FILES; i++)
+        unlinkat(scratch, files[i].name, 0);
     unlinkat(scratch, "out", 0);
     unlinkat(scratch, "err", 0);
     unlinkat(scratch, "../in", AT_REMOVEDIR);
     rmdir(directory);
 }
 
-static void start(void)
+static void put(struct file *f)
 {
-    const char *recording = getenv("FUZZ_RECORDING");
-    char bytes[65536];
-    ssize_t n = 0;
-    int fd = open(recording ? recording : "tests/fixtures/graph.gwt", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0)
-        n = read(fd, bytes, sizeof bytes);
+    int fd = openat(scratch, f->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    MUST(fd >= 0 && write(fd, f->bytes, f->size) == (ssize_t)f->size && fstat(fd, &f->is) == 0);
+    close(fd);
+}
+
+static void get(struct file *f, int from, const char *path)
+{
+    int fd = openat(from, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, f->bytes, sizeof f->bytes);
     MUST(n > 0);
+    f->size = (size_t)n;
     close(fd);
-    home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* in one of its own, since the tool is asked to read ".." as well */
-    MUST(home >= 0 && mkdtemp(directory) && chdir(directory) == 0);
-    MUST(mkdir("in", 0700) == 0 && chdir("in") == 0);
-    MUST((fd = open("t.gwt", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) >= 0);
-    MUST(write(fd, bytes, (size_t)n) == n);
-    close(fd);
-    scratch = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int i = 1; i <= 2; i++) {
-        own[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
-        tools[i] = open(i == 1 ? "out" : "err", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-        MUST(own[i] >= 0 && tools[i] >= 0);
+}
+
+static bool same(const struct file *f)
+{
+    struct stat is;
+    return fstatat(scratch, f->name, &is, AT_SYMLINK_NOFOLLOW) == 0 && is.st_ino == f->is.st_ino &&
+           is.st_size == f->is.st_size && is.st_mtim.tv_sec == f->is.st_mtim.tv_sec &&
+           is.st_mtim.tv_nsec == f->is.st_mtim.tv_nsec;
+}
+
+/* An input says the same alone as behind others. */
+static void reset(void)
+{
+    DIR *dir = fdopendir(openat(scratch, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    MUST(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        bool ours = e->d_name[0] == '.' || !strcmp(e->d_name, "out") || !strcmp(e->d_name, "err");
+        for (size_t i = 0; i < FILES; i++)
+            ours |= !strcmp(e->d_name, files[i].name);
+        if (!ours && unlinkat(scratch, e->d_name, 0))
+            unlinkat(scratch, e->d_name, AT_REMOVEDIR);
     }
-    __sanitizer_set_report_fd((void *)(intptr_t)own[2]);
-    MUST(fchdir(home) == 0);
-    atexit(finish);
+    closedir(dir);
+    for (size_t i = 0; i < FILES; i++)
+        if (!same(&files[i])) {
+            unlinkat(scratch, files[i].name, 0);
+            put(&files[i]);
+        }
 }
 
 /* In its directory, with its output in files: libFuzzer has both for itself otherwise. */
@@ -83,6 +110,38 @@ static int call(int argc, char **argv)
     return code;
 }
 
+/* Of its recording, where steps are what the tool finds or begin with a kernel. */
+static void baseline(struct file *f, const char *kernel)
+{
+    const char *argv[] = {"gpuwait", "check",         "-b",   f->name, "-u", "--min-steps", "2",
+                          "t.gwt",   "--step-kernel", kernel, NULL};
+    MUST(call(kernel ? 10 : 8, (char **)argv) == TOOL_FINE);
+    get(f, scratch, f->name);
+    MUST(fstatat(scratch, f->name, &f->is, 0) == 0);
+}
+
+static void start(void)
+{
+    const char *recording = getenv("FUZZ_RECORDING");
+    get(&files[0], AT_FDCWD, recording ? recording : "tests/fixtures/graph.gwt");
+    home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* in one of its own, since the tool is asked to read ".." as well */
+    MUST(home >= 0 && mkdtemp(directory) && chdir(directory) == 0);
+    MUST(mkdir("in", 0700) == 0 && chdir("in") == 0);
+    scratch = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    put(&files[0]);
+    for (int i = 1; i <= 2; i++) {
+        own[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+        tools[i] = open(i == 1 ? "out" : "err", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        MUST(own[i] >= 0 && tools[i] >= 0);
+    }
+    __sanitizer_set_report_fd((void *)(intptr_t)own[2]);
+    MUST(fchdir(home) == 0);
+    atexit(finish);
+    baseline(&files[1], NULL);
+    baseline(&files[2], "a");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static bool started;
@@ -93,6 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!started)
         start();
     started = true;
+    reset();
     for (size_t i = 0; i <= size && argc <= ARGUMENTS && used < sizeof text - 1; i++) {
         if (i < size && data[i] >= 32) {
             text[used++] = data[i] == '/' ? '_' : (char)data[i];
@@ -109,9 +169,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "run"))
             return 0;
-    struct stat said;
+    struct stat printed, said;
     int code = call(argc, argv);
     MUST(code >= TOOL_FINE && code <= TOOL_NOTHING);
-    MUST(fstat(tools[2], &said) == 0 && (code != TOOL_USAGE || said.st_size > 0));
+    MUST(fstat(tools[1], &printed) == 0 && fstat(tools[2], &said) == 0);
+    /* of a baseline without a metric the results tell */
+    MUST(code != TOOL_USAGE || said.st_size > 0 || printed.st_size > 0);
     return 0;
 }
