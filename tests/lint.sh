@@ -37,11 +37,15 @@ if have mandoc; then
     done
 fi
 
-# Each file must make sense on any machine: no path into somebody's folders.
-text_files | xargs grep -nIoP "(?:^|[\s\"'=(:\`])(?<![+}] [\"'])(?<![}a-z][\"'])/[a-z][a-z0-9_.-]*/[A-Za-z0-9_.-]+" |
-    grep -vE "[[:space:]\"'=(:\`]/(usr|etc|dev|proc|sys|tmp|var|lib|lib64|bin|sbin|opt|run|nonexistent|nowhere|nvidia)/" &&
-    bad "a path that only some machine has (above)"
-text_files | xargs grep -nIE '[[:space:]]+$' && bad "white space at the end of a line"
+# Each file must make sense on any machine: no path into somebody's folders. What grep prints decides:
+# its status is lost where xargs runs it several times.
+found() {
+    [ -z "$1" ] || { printf '%s\n' "$1" && bad "$2 (above)"; }
+}
+found "$(text_files | xargs grep -nIoP "(?:^|[\s\"'=(:\`])(?<![+}] [\"'])(?<![}a-z][\"'])/[a-z][a-z0-9_.-]*/[A-Za-z0-9_.-]+" |
+    grep -vE "[[:space:]\"'=(:\`]/(usr|etc|dev|proc|sys|tmp|var|lib|lib64|bin|sbin|opt|run|nonexistent|nowhere|nvidia)/")" \
+    "a path that only some machine has"
+found "$(text_files | xargs grep -nIE '[[:space:]]+$')" "white space at the end of a line"
 
 [ $failed = 0 ] && echo "lint: clean"
 exit $failed
