@@ -628,7 +628,7 @@ void gw_sample_end(int index, int status)
     const uint64_t paid = host < SUBMIT_MOST_NS ? host : SUBMIT_MOST_NS;
     if (paid > device)
         gw_sampler_spent(paid - device);
-    gw_count(GWT_C_SAMPLES, 1);
+    gw_count(GWT_C_SAMPLES, !p->calibrates); /* of the program's operations */
     gw_count(GWT_C_SAMPLER_GPU_NS, device);
     gw_count(GWT_C_SAMPLER_HOST_NS, host);
     /* Publishes the pair; partner: the timer's acquire load. */

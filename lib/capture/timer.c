@@ -404,15 +404,12 @@ static void harvest(void)
             reason = GWT_VOID_ERROR;
         if (!reason && !(ms > 0 && ms < 4000))
             reason = GWT_VOID_VALUE;
-        if (p->calibrates && reason) {
-            gw_count(GWT_C_SAMPLES_VOID, 1);
-        } else if (p->calibrates) {
-            tell_constant(p, ms);
-        } else {
+        if (!p->calibrates)
             tell(p, reason, ms * 1e6f);
-            if (!reason)
-                learn(p, ms * 1e6f);
-        }
+        if (!reason && p->calibrates)
+            tell_constant(p, ms);
+        else if (!reason)
+            learn(p, ms * 1e6f);
         bad = reason == GWT_VOID_ERROR || reason == GWT_VOID_VALUE ? bad + 1 : 0;
         gw_store_release(&p->state, GW_PAIR_FREE); /* partner: take_pair() */
     }
