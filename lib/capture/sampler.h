@@ -1,8 +1,9 @@
 /* Timing operations on the device without CUPTI: an event before and an event after a few
  * of them, behind a short spacer kernel where the stream is idle.
  *
- * sampler.c decides and submits, on the program's own threads; timer.c owns the thread that
- * prepares, calibrates and harvests. Off (gw_timing = 0) it costs one load per launch. */
+ * sampler.c decides and submits, on the program's own threads; ahead.c predicts what streams are
+ * at; timer.c owns the thread that prepares, calibrates and harvests. Off (gw_timing = 0) it costs
+ * one load per launch. */
 #ifndef GW_SAMPLER_H
 #define GW_SAMPLER_H
 
@@ -50,8 +51,9 @@ struct gw_pool {
     CUdeviceptr word_device;
     CUdeviceptr stamps; /* device memory, two words for each pair: what selftime stores */
 };
-#define GW_SELFTIME_NS 3000u /* that selftime spins for */
-#define GW_STAMP_BYTES 16u
+#define GW_SPACER_LEAST_NS 10000u
+#define GW_SELFTIME_NS     3000u /* that selftime spins for */
+#define GW_STAMP_BYTES     16u
 extern struct gw_pool gw_pool;
 
 /* A context in which a kernel has just been launched: the first one offered is taken. */
@@ -68,6 +70,7 @@ struct gw_seen {
     uint64_t given;    /* ... when that was ... */
     uint64_t until;    /* ... and when it will have ended, as far as predicted */
 };
+/* ahead.c */
 struct gw_seen *gw_seen_of(unsigned class, uint32_t arg, uint64_t value);
 /* All shapes of one function; of functions that share a place, together. */
 struct gw_seen *gw_seen_of_function(const void *func);
@@ -96,6 +99,16 @@ struct gw_ahead {
 extern struct gw_ahead gw_ahead;
 
 void gw_kernel_lasts(uint32_t signature, uint64_t ns);
+uint64_t gw_ticks_of(uint64_t ns);
+/* It would wait between its events: for the same executable graph, or the same copy engine, at work
+ * for another stream. Behind a spacer it starts now, on a busy stream later, when whoever else uses
+ * the engine may use it again; large copies would never be timed in some programs, and lose least
+ * by it. */
+bool gw_would_wait(const struct gw_seen *s, unsigned class, uint16_t stream, uint64_t bytes,
+                   bool busy, uint64_t now);
+/* A sample of that class, whose operation is predicted to begin then. */
+void gw_sample_waits(unsigned class, struct gw_pair *p, const struct gw_seen *s, uint64_t begins);
+void gw_ahead_reset(void);
 
 /* A stream gets an operation that lasts so many ticks. post: its predicted end. Races between
  * threads lose a few us of a prediction. */

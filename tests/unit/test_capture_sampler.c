@@ -1,4 +1,5 @@
 /* What the sampler believes of a stream: busy or idle, and what proves it wrong. */
+#include "capture/ahead.c"
 #include "capture/sampler.c"
 
 #include <setjmp.h>
