@@ -43,13 +43,14 @@ def gpu_bound():
     return step
 
 
-def block(step):
+def block(step, steps=BLOCK):
+    """ms a step"""
     sync()
     begun = time.perf_counter()
-    for _ in range(BLOCK):
+    for _ in range(steps):
         step()
     sync()
-    return (time.perf_counter() - begun) / BLOCK * 1e3
+    return (time.perf_counter() - begun) / steps * 1e3
 
 
 def main():

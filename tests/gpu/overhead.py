@@ -39,20 +39,9 @@ def build(kind):
     return busy.WORKLOADS[{"generate": "generate_tokens", "mixed": "llama_b4"}.get(kind, kind)]()[0]
 
 
-def block(step, steps):
-    """ms a step"""
-    from common import sync
-
-    sync()
-    begun = time.perf_counter()
-    for _ in range(steps):
-        step()
-    sync()
-    return (time.perf_counter() - begun) / steps * 1e3
-
-
 def steps_of(step):
     from common import until_sampled
+    from onoff import block
 
     until_sampled(step)
     one = statistics.median(block(step, 1) for _ in range(5)) / 1e3
@@ -82,6 +71,8 @@ def tell(kind, figures, base):
 def inside(kind, seconds):
     import torch
 
+    from onoff import block
+
     step = build(kind)
     steps = steps_of(step)
 
@@ -106,6 +97,8 @@ def inside(kind, seconds):
 
 
 def steps_alone(kind):
+    from onoff import block
+
     step = build(kind)
     steps = steps_of(step)
     print("ms", statistics.median(block(step, steps) for _ in range(40)))
