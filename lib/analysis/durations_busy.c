@@ -13,12 +13,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define BUSY_NS       600.0
-#define BUSY_DOUBT_NS 100.0
-#define APART_NS      150.0 /* functions differ from each other in it by so much */
-#define TAILS         3.0   /* degrees of freedom of a t distribution: outliers are common */
-#define ROUNDS        8     /* until it has settled */
-#define SCATTER       0.1   /* of a duration; counts as PRIOR samples of the function */
+#define APART_NS 150.0 /* functions differ from each other in it by so much */
+#define TAILS    3.0   /* degrees of freedom of a t distribution: outliers are common */
+#define ROUNDS   8     /* until it has settled */
+#define SCATTER  0.1   /* of a duration; counts as PRIOR samples of the function */
 
 struct timed { /* a signature with samples */
     uint32_t function, signature;
@@ -104,15 +102,13 @@ static size_t same_function(const struct timed *t, size_t n)
 static void settle(struct gwa_durations *d, const struct adds *adds, struct timed *t, size_t n,
                    double *doubt)
 {
-    double expected = adds->own ? BUSY_NS : adds->busy_ns;
-    double error = adds->own ? BUSY_DOUBT_NS : adds->busy_error;
     qsort(t, n, sizeof(*t), by_function);
     for (size_t i = 0, k; i < n; i += k) {
         k = same_function(t + i, n - i);
         fit_variance(d, t + i, k);
     }
-    double variance = error * error;
-    d->busy_ns = agree(t, n, expected, APART_NS * APART_NS, &variance);
+    double variance = adds->busy_error * adds->busy_error;
+    d->busy_ns = agree(t, n, adds->busy_ns, APART_NS * APART_NS, &variance);
     *doubt = sqrt(variance);
     for (size_t i = 0, k; i < n; i += k) {
         k = same_function(t + i, n - i);

@@ -8,16 +8,8 @@
 #define CONSTANT_NS       2700
 #define CONSTANT_DOUBT_NS 500
 
-/* A pair around a program's kernel measures more than around the recorder's own in a stream of its
- * own: over the kernels of six PyTorch programs pairs behind a spacer exceeded CUPTI's durations by
- * 0.05 to 0.3 us more on the average, with a profiler and without. */
-#define WRITES_NS       150
-#define WRITES_DOUBT_NS 200
-/* Around that kernel among the program's work pairs added 0.06 to 0.11 us more than around the
- * program's own, by CUPTI's durations, in the means of three programs on an H200. */
-#define AMONG_DOUBT_NS 100
-/* The same of a copy on the device: 0.04 to 0.09 us where copies follow each other, behind kernels
- * up to 0.4, in five recordings. */
+/* A pair around a copy on the device measures more than around that kernel: 0.04 to 0.09 us where
+ * copies follow each other, behind kernels up to 0.4, in five recordings. */
 #define COPIED_NS 80
 
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns)
@@ -64,7 +56,7 @@ static int fit_constants(struct gwa_durations *d)
         d->constant[i] = ns;
     }
     struct adds adds = gwa_durations_adds(d, base, error);
-    d->constant[GWT_SAMPLE_KERNEL] = adds.ns - GWA_KERNEL_OFFSET_NS + (adds.own ? WRITES_NS : 0);
+    d->constant[GWT_SAMPLE_KERNEL] = adds.ns - GWA_KERNEL_OFFSET_NS;
     gwa_durations_fit_hand_over(d, alone);
     int rc = gwa_durations_fit_busy(d, &adds, &busy);
     d->excess = adds.own ? gwa_durations_excess(d) : 0;
@@ -72,7 +64,7 @@ static int fit_constants(struct gwa_durations *d)
     d->constant[GWT_SAMPLE_GRAPH] = d->constant[GWT_SAMPLE_KERNEL];
     if (gwa_durations_measured(&d->constants[GWT_SAMPLE_GRAPH], &graph, &unused))
         d->constant[GWT_SAMPLE_GRAPH] += graph - base; /* both in the same stream */
-    double doubt = (adds.own ? WRITES_DOUBT_NS : AMONG_DOUBT_NS) + adds.error + busy;
+    double doubt = adds.error + busy;
     if (!offset_is_known(d->trace))
         doubt += GWA_KERNEL_OFFSET_DOUBT_NS;
     d->below = d->above = doubt;

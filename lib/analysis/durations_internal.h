@@ -254,11 +254,12 @@ bool gwa_durations_measured(const struct measured *m, double *ns, double *error)
 /* The same where nothing else was at work. */
 bool gwa_durations_undisturbed(const struct measured *m, double *ns);
 
-/* What a pair adds around the recorder's kernel in a stream of the program's. */
+/* What a pair adds around a kernel in a stream of the program's. */
 struct adds {
     double ns, error;           /* behind a spacer */
     double busy_ns, busy_error; /* by how much more in a busy stream */
-    bool own; /* no such kernel was among the program's: its own stream has to do, busy_ns is 0 */
+    bool
+        own; /* as far as the recorder's own stream says: none of its kernels was in one of these */
 };
 /* own_ns, own_error: in a stream of the recorder's own. */
 struct adds gwa_durations_adds(const struct gwa_durations *d, double own_ns, double own_error);
@@ -277,8 +278,8 @@ double gwa_durations_excess(const struct gwa_durations *d);
 
 /* What lies between a pair's events, given how long the pair took. */
 double gwa_durations_ns(const struct gwa_durations *d, unsigned class, double pair_ns);
-/* durations_busy.c. Fits busy_ns, which adds->busy_ns is unless adds->own; doubt: how far off it
- * may be. post: 0 or -ENOMEM. */
+/* durations_busy.c. Fits busy_ns, expected as in `adds`; doubt: how far off it may be.
+ * post: 0 or -ENOMEM. */
 int gwa_durations_fit_busy(struct gwa_durations *d, const struct adds *adds, double *doubt);
 /* durations_names.c */
 int gwa_durations_fit_names(struct gwa_durations *d);
