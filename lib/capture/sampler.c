@@ -199,6 +199,13 @@ typedef CUresult (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned
 typedef CUresult (*record_fn)(CUevent, CUstream);
 typedef CUresult (*query_fn)(CUevent);
 
+/* Of ours, into the program's stream. */
+static bool launch(CUfunction f, void **args)
+{
+    return ((launch_fn)gw_real[GW_API_cuLaunchKernel])(f, 1, 1, 1, 1, 1, 1, 0, now_sampling.stream,
+                                                       args, NULL) == 0;
+}
+
 static CUresult record_event(CUevent e)
 {
     return ((record_fn)gw_real[GW_API_cuEventRecord])(e, now_sampling.stream);
@@ -259,20 +266,25 @@ static bool is_late(const struct gw_pair *p)
     return r != 600; /* CUDA_ERROR_NOT_READY */
 }
 
+/* Both events are submitted: whether the time between them means something. post: it is late */
+static bool judge(struct gw_pair *p)
+{
+    bool late = is_late(p);
+    if (late)
+        p->reason = GWT_VOID_LATE;
+    else if (gw_load_relaxed(&foreign))
+        p->reason = GWT_VOID_FOREIGN;
+    return late;
+}
+
 /* What a pair adds depends on what the device and the stream are at, so it is measured there: in a
  * stream of our own it was 0.4 us less to 0.5 us more, by process, on an H200. */
 static bool calibrate(struct gw_pair *p)
 {
-    uint64_t ns = GW_SELFTIME_NS;
-    uint64_t out = (uint64_t)gw_pool.stamps + (uint64_t)(p - gw_pool.pairs) * GW_STAMP_BYTES;
-    void *args[] = {&ns, &out};
-    if (((launch_fn)gw_real[GW_API_cuLaunchKernel])(gw_pool.selftime, 1, 1, 1, 1, 1, 1, 0,
-                                                    now_sampling.stream, args, NULL) != 0 ||
-        record_event(p->after) != 0)
+    uint64_t ns = GW_SELFTIME_NS, out = gw_stamps_of(p);
+    if (!launch(gw_pool.selftime, (void *[]){&ns, &out}) || record_event(p->after) != 0)
         return false;
-    p->reason = is_late(p)                  ? GWT_VOID_LATE
-                : gw_load_relaxed(&foreign) ? GWT_VOID_FOREIGN
-                                            : p->reason;
+    judge(p);
     return true;
 }
 
@@ -299,10 +311,8 @@ static bool start(struct gw_frame *f, unsigned class, struct gw_pair *p, uint16_
     if (spacer) {
         uint64_t ns = spacer_ns, word = (uint64_t)gw_pool.word_device;
         uint32_t value = ++last_value;
-        void *args[] = {&ns, &word, &value};
         now_sampling.value = value;
-        if (((launch_fn)gw_real[GW_API_cuLaunchKernel])(gw_pool.spacer, 1, 1, 1, 1, 1, 1, 0,
-                                                        now_sampling.stream, args, NULL) != 0)
+        if (!launch(gw_pool.spacer, (void *[]){&ns, &word, &value}))
             return false;
     }
     return record_event(p->before) == 0 && (!p->calibrates || calibrate(p));
@@ -427,11 +437,7 @@ void gw_sample_end(int index, int status)
         p->reason = GWT_VOID_ERROR;
     uint64_t ended = gw_now_ns();
     if (!p->calibrates && p->reason == GWT_VOID_NONE) {
-        bool late = is_late(p);
-        if (late)
-            p->reason = GWT_VOID_LATE;
-        else if (gw_load_relaxed(&foreign))
-            p->reason = GWT_VOID_FOREIGN;
+        bool late = judge(p);
         float took = (float)(ended - begun);
         /* Follows the worst quickly and forgets it slowly. */
         submit_ns = took > submit_ns ? submit_ns + (took - submit_ns) / 4 : submit_ns * 0.98f;

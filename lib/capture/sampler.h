@@ -56,6 +56,11 @@ struct gw_pool {
 #define GW_STAMP_BYTES     16u
 extern struct gw_pool gw_pool;
 
+static inline uint64_t gw_stamps_of(const struct gw_pair *p)
+{
+    return (uint64_t)gw_pool.stamps + (uint64_t)(p - gw_pool.pairs) * GW_STAMP_BYTES;
+}
+
 /* A context in which a kernel has just been launched: the first one offered is taken. */
 void gw_pool_offer(void);
 

@@ -374,9 +374,8 @@ static void tell(const struct gw_pair *p, unsigned reason, float ns)
 static void tell_constant(const struct gw_pair *p, float ms)
 {
     float adds;
-    uint64_t from = (uint64_t)gw_pool.stamps + (uint64_t)(p - gw_pool.pairs) * GW_STAMP_BYTES;
     silent = false;
-    if (tell_stamps(from, 1) && wait_for(own_done) && adds_of(ms, 1, &adds))
+    if (tell_stamps(gw_stamps_of(p), 1) && wait_for(own_done) && adds_of(ms, 1, &adds))
         publish(p->flags | GWT_CONSTANT_AMONG, &adds, 1);
 }
 

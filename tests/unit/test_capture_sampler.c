@@ -85,9 +85,9 @@ static CUresult record(CUevent e, CUstream s)
     (void)e, (void)s;
     return 0;
 }
-static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                       unsigned by, unsigned bz, unsigned shared, CUstream s, void **args,
-                       void **extra)
+static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                              unsigned by, unsigned bz, unsigned shared, CUstream s, void **args,
+                              void **extra)
 {
     (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)s;
     (void)args, (void)extra;
@@ -114,7 +114,7 @@ static int fresh(void **state)
     gw_driver.cuThreadExchangeStreamCaptureMode = exchange_mode;
     gw_real[GW_API_cuEventQuery] = (void *)query;
     gw_real[GW_API_cuEventRecord] = (void *)record;
-    gw_real[GW_API_cuLaunchKernel] = (void *)launch;
+    gw_real[GW_API_cuLaunchKernel] = (void *)launch_kernel;
     gw_pool.word = &word;
     gw_pool.ctx = (CUcontext)&thread;
     return 0;
