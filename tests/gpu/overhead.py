@@ -21,31 +21,30 @@ import sys
 import tempfile
 import time
 
-KINDS = ("launch", "lora_mlp", "generate", "mixed", "gpu")
+import torch
+
+import busy
+from common import ratios, setup, until_sampled
+from onoff import block, gpu_bound, launch_bound
+
+KINDS = {
+    "launch": launch_bound,
+    "lora_mlp": lambda: busy.lora_mlp()[0],
+    "generate": lambda: busy.generate()[0],
+    "mixed": lambda: busy.llama_lora(4)[0],
+    "gpu": gpu_bound,
+}
 BLOCK_S = 0.06  # a block has 20 steps, or fewer where those would last much longer
 
 
-def build(kind):
-    import torch
-
-    import busy
-    import onoff
-    from common import setup
-
+def start(kind):
+    """A step, and how many make a block."""
     setup()
     torch.use_deterministic_algorithms(False)
-    if kind in ("launch", "gpu"):
-        return {"launch": onoff.launch_bound, "gpu": onoff.gpu_bound}[kind]()
-    return busy.WORKLOADS[{"generate": "generate_tokens", "mixed": "llama_b4"}.get(kind, kind)]()[0]
-
-
-def steps_of(step):
-    from common import until_sampled
-    from onoff import block
-
+    step = KINDS[kind]()
     until_sampled(step)
     one = statistics.median(block(step, 1) for _ in range(5)) / 1e3
-    return max(2, min(20, round(BLOCK_S / one)))
+    return step, max(2, min(20, round(BLOCK_S / one)))
 
 
 def in_turn(states, seconds, measure):
@@ -60,8 +59,6 @@ def in_turn(states, seconds, measure):
 
 
 def tell(kind, figures, base):
-    from common import ratios
-
     for state, ms in figures.items():
         if state != base:
             print("%-9s %-26s %9.4f ms/step, off %9.4f: %s" % (
@@ -69,12 +66,7 @@ def tell(kind, figures, base):
 
 
 def inside(kind, seconds):
-    import torch
-
-    from onoff import block
-
-    step = build(kind)
-    steps = steps_of(step)
+    step, steps = start(kind)
 
     def recorded(state):
         torch.cuda.nvtx.mark("gpuwait.recording=%d" % (state != "off"))
@@ -97,16 +89,12 @@ def inside(kind, seconds):
 
 
 def steps_alone(kind):
-    from onoff import block
-
-    step = build(kind)
-    steps = steps_of(step)
+    step, steps = start(kind)
     print("ms", statistics.median(block(step, steps) for _ in range(40)))
 
 
 def whole(library, kind, pairs):
     library = os.path.abspath(library)
-    here = os.path.dirname(os.path.abspath(__file__))
 
     def run(state):
         with tempfile.TemporaryDirectory() as folder:
@@ -118,11 +106,10 @@ def whole(library, kind, pairs):
             if state == "GPUWAIT=0":
                 env["GPUWAIT"] = "0"
             begun = time.perf_counter()
-            out = subprocess.run([sys.executable, os.path.join(here, "overhead.py"), "steps", kind], env=env, check=True,
+            out = subprocess.run([sys.executable, os.path.abspath(__file__), "steps", kind], env=env, check=True,
                                  stdout=subprocess.PIPE, text=True, timeout=120).stdout
             return float(out.split("ms ")[1]), time.perf_counter() - begun
 
-    sys.path.insert(0, here)
     states = ("off", "GPUWAIT=0", "gpuwait")
     run("off")  # what later ones find in the caches
     order, draw, figures = list(states), random.Random(0), {state: [] for state in states}
