@@ -286,13 +286,11 @@ static void update_each(unsigned i)
     }
 }
 
-/* Layers and nothing else: only the host's time between two steps tells where one begins. It is
- * real time that is recorded. */
+/* Layers and nothing else: only the host's time between two steps tells where one begins. */
 static void only_layers(unsigned i)
 {
-    static const struct timespec ts = {.tv_nsec = 300000};
     (void)i;
-    nanosleep(&ts, NULL);
+    sleep_us(300);
     for (int k = 0; k < LAYERS; k++) {
         layer();
         op(ROUTE);
