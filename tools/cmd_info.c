@@ -118,7 +118,7 @@ static void counters(const struct gwt_trace *trace)
     }
     double own = gwa_own_host_ms(trace);
     char text[TEXT_NUMBER];
-    printf("  %14s  own cost on the host: calls, first-time work, drain thread\n",
+    printf("  %14s  own cost on the host: calls, first-time work, threads\n",
            text_us(text, own * 1e3));
 }
 

@@ -377,7 +377,7 @@ struct gwt_stack_frame {
     X(UNNAMED, 10, "functions whose name could not be learnt")                                     \
     X(SIGNATURES_CAPPED, 11, "launches filed under their function because the table was full")     \
     X(DEFINITIONS_LOST, 12, "definitions that found no room")                                      \
-    X(DRAIN_CPU_NS, 13, "CPU time of the drain thread, ns")                                        \
+    X(DRAIN_CPU_NS, 13, "CPU time of the drain and the watch, ns")                                 \
     X(SETUP_NS, 14, "time spent inside calls on first-time work, ns")                              \
     X(FRAMES, 15, "frames written")                                                                \
     X(BYTES_WRITTEN, 16, "bytes written to the dump")                                              \

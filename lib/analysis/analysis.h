@@ -417,7 +417,7 @@ struct gwa_quality {
     uint64_t dropped;
     struct gwa_stuck *stuck; /* longest first; empty after a clean end */
     size_t stuck_count;
-    double own_host_ms; /* calls x measured cost, first-time work, sampling, drain thread's CPU */
+    double own_host_ms; /* calls x measured cost, first-time work, sampling, our threads' CPU */
     double own_overhead_pct; /* own_host_ms over the window: percent of one core */
 };
 

@@ -9,20 +9,14 @@
 #include "trace/writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#define WAKE_NS      5000000L
-#define AGE_NS       1000000000ull /* oldest an undrained record may grow */
-#define LIBRARIES_NS 3000000000ull
-#define NAME_ROUNDS  10 /* looks at a new thread's name, one a second: it is set late */
+#define WAKE_NS 5000000L
+#define AGE_NS  1000000000ull /* oldest an undrained record may grow */
+#define LAST_NS 5000000000ull /* the last round may take so long */
 
 static struct gwt_writer *writer;
 static struct gwt_record *records; /* GWT_FRAME_RECORDS_MAX of them */
@@ -33,35 +27,10 @@ static bool told_gone;
 
 static struct {
     uint32_t thread; /* whose this slot was when last looked at */
-    uint32_t rounds;
     uint64_t flushed_ns;
     bool unwritten; /* writing failed: its events from `from` on are in no frame */
     uint64_t from;
 } seen[GWT_THREAD_SLOTS];
-
-static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
-{
-    return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
-}
-
-/* ---- threads' names ---------------------------------------------------------------------- */
-
-static void learn_name(struct gwt_slot *s)
-{
-    char path[64], name[32] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%u/comm", s->tid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    ssize_t n = read(fd, name, sizeof name - 1);
-    close(fd);
-    if (n <= 0)
-        return;
-    if (name[n - 1] == '\n')
-        n--;
-    name[n] = 0;
-    gw_ring_thread_named(s, name);
-}
 
 /* ---- moving ---------------------------------------------------------------------------------- */
 
@@ -156,7 +125,8 @@ static void publish_counters(void)
     struct gwt_writer_stats stats;
     gwt_writer_stats(writer, &stats);
     uint64_t *c = gw_header->counters;
-    gw_store_relaxed(&c[GWT_C_DRAIN_CPU_NS], gw_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    gw_store_relaxed(&c[GWT_C_DRAIN_CPU_NS],
+                     gw_clock_ns(CLOCK_THREAD_CPUTIME_ID) + gw_watch_cpu_ns());
     gw_store_relaxed(&c[GWT_C_FRAMES], stats.frames);
     gw_store_relaxed(&c[GWT_C_BYTES_WRITTEN], stats.bytes);
     gw_store_relaxed(&c[GWT_C_EVENTS_AGGREGATED], stats.aggregated);
@@ -176,7 +146,6 @@ static bool round_of(bool all)
             continue;
         if (seen[i].thread != s->thread) {
             seen[i].thread = s->thread;
-            seen[i].rounds = 0;
             seen[i].unwritten = false;
             seen[i].flushed_ns = now;
         }
@@ -185,10 +154,6 @@ static bool round_of(bool all)
                    now - seen[i].flushed_ns >= AGE_NS;
         if (!due)
             continue;
-        if (seen[i].rounds < NAME_ROUNDS && state == GWT_SLOT_USED) {
-            learn_name(s);
-            seen[i].rounds += now - seen[i].flushed_ns >= AGE_NS || all;
-        }
         seen[i].flushed_ns = now;
         if (n) {
             drain_definitions(); /* what the events refer to goes first */
@@ -213,17 +178,11 @@ static void *run(void *arg)
     gw_store_relaxed(&gw_header->counters[GWT_C_CALL_NS_X1000], gw_measure_cost());
     /* At first write so that even a short job leaves definitions behind. */
     drain_definitions();
-    uint64_t told = 0, published = 0, started = gw_clock_ns(CLOCK_MONOTONIC);
-    bool told_libraries = false;
+    uint64_t told = 0, published = 0;
     for (;;) {
         bool stopping = gw_load_acquire(&stop_word) != 0; /* partner: gw_drain_stop() */
         bool wrote = round_of(stopping);
-        gw_section_watch();
         uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
-        if (!stopping && !told_libraries && now - started >= LIBRARIES_NS) {
-            gw_facts_libraries(false);
-            told_libraries = true;
-        }
         if (stopping || (wrote && now - published >= AGE_NS)) {
             struct gwt_triple t = tell_time();
             drain_definitions();
@@ -238,10 +197,7 @@ static void *run(void *arg)
             tell_time(); /* from which a reader knows how long a killed job was stuck */
             told = now;
         }
-        const struct timespec nap = {.tv_nsec = WAKE_NS};
-        uint32_t kicks = gw_load_relaxed(&kick_word);
-        if (!gw_test_nap(WAKE_NS))
-            futex(&kick_word, FUTEX_WAIT, kicks, &nap);
+        gw_own_nap(&kick_word, gw_load_relaxed(&kick_word), WAKE_NS);
     }
     int r = gwt_writer_close(writer);
     if (r < 0)
@@ -249,8 +205,8 @@ static void *run(void *arg)
     else
         gw_ring_unlink();
     look_after_threads();
-    gw_store_release(&done_word, 1); /* partner: gw_drain_stop() */
-    futex(&done_word, FUTEX_WAKE, 1, NULL);
+    gw_store_release(&done_word, 1); /* partner: gw_own_await() */
+    gw_own_wake(&done_word);
     return NULL;
 }
 
@@ -277,18 +233,7 @@ int gw_drain_start(const struct gwt_file_header *file)
         munmap(memory, size);
         return r;
     }
-    /* No signal of the program's is for this thread; SIGXFSZ, which a write may raise, least. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, 256 * 1024);
-    r = -pthread_create(&thread, &attr, run, NULL);
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    r = gw_own_thread(run, 256 * 1024);
     if (r < 0) {
         gwt_writer_abandon(writer);
         unlink(gw_dump_path);
@@ -300,23 +245,16 @@ int gw_drain_start(const struct gwt_file_header *file)
 void gw_drain_kick(void)
 {
     gw_add_relaxed(&kick_word, 1);
-    futex(&kick_word, FUTEX_WAKE, 1, NULL);
+    gw_own_wake(&kick_word);
 }
 
 /* At exit. The thread may be gone without a trace, so the wait is bounded: what it left
  * stays readable in the ring. */
 void gw_drain_stop(void)
 {
-    uint64_t deadline = gw_clock_ns(CLOCK_MONOTONIC) + 5000000000ull;
     gw_store_release(&stop_word, 1); /* partner: run() */
     gw_drain_kick();
-    while (!gw_load_acquire(&done_word)) { /* partner: run()'s last store */
-        uint64_t now = gw_clock_ns(CLOCK_MONOTONIC);
-        if (now >= deadline)
-            return;
-        const struct timespec wait = {.tv_nsec = 100000000};
-        futex(&done_word, FUTEX_WAIT, 0, &wait);
-    }
+    gw_own_await(&done_word, LAST_NS);
 }
 
 void gw_drain_forget(void)

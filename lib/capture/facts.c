@@ -191,7 +191,7 @@ static void library(const char *path, const char *kind, struct mapped *m)
         torch_version(path, base_of(path), m);
 }
 
-/* By the drain thread, seconds after the start, when the frameworks have loaded what they
+/* By the watch, seconds after the start, when the frameworks have loaded what they
  * use; and at exit, when no library may be called any more: perhaps both at once. */
 void gw_facts_libraries(bool at_exit)
 {

@@ -259,7 +259,7 @@ void gw_ring_no_room(int error); /* to be told once; threads may ask again a few
 void gw_ring_tell_no_room(void);
 bool gw_ring_full(void); /* it would find no slot: not worth asking at every call */
 void gw_ring_thread_close(struct gw_thread *t);
-void gw_ring_thread_named(struct gwt_slot *slot, const char *name);
+void gw_ring_thread_named(struct gwt_slot *slot, uint32_t thread, const char *name);
 struct gwt_slot *gw_ring_slot(unsigned index);
 unsigned gw_ring_index(const struct gwt_slot *slot);
 unsigned gw_ring_slots_used(void);
@@ -281,7 +281,7 @@ void gw_section_ends(struct gw_thread *t, struct gw_frame *f);
 /* A call that turned out to be one that delimits: its entry, at t0, was not measured. */
 void gw_section_ended(struct gw_thread *t, uint64_t t0);
 void gw_section_begins(struct gw_thread *t, uint64_t t1); /* a blocking call returned */
-void gw_section_watch(void);                              /* drain: every few ms */
+void gw_section_watch(void);                              /* the watch: every few ms */
 void gw_sections_reset(void);                             /* in a forked child */
 
 /* Whether the slot's thread is inside a call. Not ordered against anything: a hint. */
@@ -355,6 +355,18 @@ void *gw_resolve_default(const char *name); /* anywhere in it */
 
 /* musl.c */
 void *gw_musl_dlsym(void); /* its own dlsym, which ours hides */
+
+/* own_thread.c: threads of ours. post: 0, or -errno; detached, and no signal of the program's is
+ * for it: SIGXFSZ, which a write may raise, least. stack: 0 for the usual one. */
+int gw_own_thread(void *(*run)(void *), size_t stack);
+void gw_own_nap(uint32_t *word, uint32_t value, long ns); /* less if woken, or not that value */
+void gw_own_wake(uint32_t *word);
+void gw_own_await(uint32_t *word, uint64_t ns); /* until it is not 0, or so long */
+
+/* watch.c */
+void gw_watch_start(void);
+void gw_watch_stop(void);       /* bounded wait for its last look */
+uint64_t gw_watch_cpu_ns(void); /* that it has taken */
 
 /* drain.c */
 int gw_drain_start(const struct gwt_file_header *file);

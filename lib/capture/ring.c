@@ -301,10 +301,10 @@ static void name_owner(struct gwt_slot *s, const char *name)
 }
 
 /* pre:  name has at most 15 characters. */
-void gw_ring_thread_named(struct gwt_slot *s, const char *name)
+void gw_ring_thread_named(struct gwt_slot *s, uint32_t thread, const char *name)
 {
     gw_lock();
-    if (strcmp(owners[gw_ring_index(s)].name, name) != 0)
+    if (s->thread == thread && strcmp(owners[gw_ring_index(s)].name, name) != 0)
         name_owner(s, name);
     gw_unlock();
 }
@@ -381,7 +381,7 @@ void gw_ring_thread_close(struct gw_thread *t)
 {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    gw_ring_thread_named(t->slot, name);
+    gw_ring_thread_named(t->slot, t->id, name);
     gw_store_release(&t->slot->state, GWT_SLOT_CLOSED);
 }
 

@@ -3,7 +3,7 @@
  *
  * The clocks are read when a section of 1 ms or more ends. What they said at its start comes
  * from the thread's own last reading, made when a blocking call returned or the section before
- * ended, if that was at most 0.2 ms before; else from the drain thread, which looks every 5 ms
+ * ended, if that was at most 0.2 ms before; else from the watch (watch.c), which looks every 5 ms
  * for threads that have been outside for as long. Nothing here runs for a call after less. */
 #include "call.h"
 
@@ -25,13 +25,13 @@ uint64_t gw_recording_switched;
 static struct watch {
     uint64_t own; /* ticks of the thread's own last reading */
     uint8_t pad[56];
-    /* The drain thread's, told under a sequence lock: odd while it changes. */
+    /* The watch's, told under a sequence lock: odd while it changes. */
     uint32_t seq;
     uint64_t returned; /* which section: the one that began here */
     struct gw_clocks start;
     uint8_t pad2[16];
 } watches[GWT_THREAD_SLOTS];
-_Static_assert(sizeof(struct watch) == 128, "the drain and the thread write to lines of their own");
+_Static_assert(sizeof(struct watch) == 128, "the watch and the thread write to lines of their own");
 
 /* post: ticks of a millisecond; 0: it is too early to tell. */
 static uint64_t millisecond(void)
@@ -96,7 +96,7 @@ void gw_section_begins(struct gw_thread *t, uint64_t t1)
 
 /* ---- the end of a section ---------------------------------------------------------------- */
 
-/* post: what the drain thread saw of the section that began at `returned`. */
+/* post: what the watch saw of the section that began at `returned`. */
 static bool watched(const struct gw_thread *t, uint64_t returned, struct gw_clocks *out)
 {
     const struct watch *w = &watches[gw_ring_index(t->slot)];
@@ -195,7 +195,7 @@ void gw_section_ended(struct gw_thread *t, uint64_t t0)
         push(t, from, t0, &s);
 }
 
-/* ---- the watch: drain thread only -------------------------------------------------------- */
+/* ---- the watch: its thread only --------------------------------------------------------- */
 
 /* Context switches of another thread are told in text alone: 5 us, once a section. */
 static bool read_switches(uint32_t tid, struct gw_clocks *c)

@@ -15,7 +15,6 @@
 #include "gw.h"
 #include "python.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -369,9 +368,6 @@ static void *run(void *arg)
 void gw_stacks_start(void)
 {
     const char *why;
-    pthread_t thread;
-    pthread_attr_t attr;
-    sigset_t all, before;
     if (!gw_options.stacks)
         return;
     bool found = gw_python_find(&why);
@@ -386,14 +382,7 @@ void gw_stacks_start(void)
     budget.wanted = 0;
     budget.tokens = MOST;
     budget.held_ns = HELD_AHEAD_NS;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, 1024 * 1024);
-    pthread_create(&thread, &attr, run, NULL);
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    gw_own_thread(run, 1024 * 1024);
 }
 
 void gw_stacks_reset(void)

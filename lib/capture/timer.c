@@ -7,7 +7,6 @@
 
 #include "ptx.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -541,9 +540,6 @@ out:
 
 void gw_timer_start(void)
 {
-    pthread_t thread;
-    pthread_attr_t attr;
-    sigset_t all, before;
     if (gw_options.timing_pct <= 0 || !gw_driver.cuCtxGetCurrent)
         return;
     gw_sampler_budget();
@@ -555,14 +551,8 @@ void gw_timer_start(void)
     own_graph = NULL;
     graph_tried = false;
     gw_store_relaxed(&running, 1);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    if (pthread_create(&thread, &attr, run, NULL) != 0)
+    if (gw_own_thread(run, 0) < 0) /* the driver's code runs on it: as much stack as usual */
         gw_store_relaxed(&running, 0);
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* At exit the driver is about to go: no more calls. Bounded, since a call may hang with it. */

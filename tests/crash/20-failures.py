@@ -35,7 +35,7 @@ FIRST = 6  # of each row's calls are made to fail one by one, and the last
 ERRORS = {
     "pwrite": ["EINTR", "EIO", "EFBIG", "EDQUOT"], "fallocate": ["EINTR", "EOPNOTSUPP", "ENOSYS", "EFBIG"],
     "open": ["EACCES", "ENOENT", "EINTR"], "openat": ["EEXIST", "ELOOP", "EROFS"], "futex": ["EINTR", "EPERM"],
-    "mmap": ["EPERM", "EAGAIN"], "nanosleep": ["ENOSYS"], "getrandom": ["EAGAIN"], "madvise": ["EPERM"],
+    "mmap": ["EPERM", "EAGAIN"], "close_range": ["EPERM", "ENOMEM"], "nanosleep": ["ENOSYS"], "getrandom": ["EAGAIN"], "madvise": ["EPERM"],
 }
 # Imports that ask the kernel for nothing, or cannot fail.
 HARMLESS = set(

@@ -47,7 +47,7 @@ def odd_words():
 
 
 def main():
-    for way in ("blocks-all", "small-stack 16", "keys 1200", "main-leaves", "fork-beside-ends 30", "undumpable", "locked",
+    for way in ("lowest", "blocks-all", "small-stack 16", "keys 1200", "main-leaves", "fork-beside-ends 30", "undumpable", "locked",
                 "cancelled-at-start"):
         WAYS.exactly(way, 1)
     for way in ("closed-stdio", "profiled"):

@@ -71,13 +71,16 @@
     CALL(int, unlink, (const char *p), (p), -1, EACCES)                                            \
     CALL(int, unlinkat, (int d, const char *p, int f), (d, p, f), -1, EACCES)
 
+#define CLOSE_RANGE 436 /* older headers lack it */
+
 /* Made by hand below. */
 #define OTHERS(ROW)                                                                                \
     ROW(pwrite)                                                                                    \
     ROW(read)                                                                                      \
     ROW(write)                                                                                     \
     ROW(clock_gettime)                                                                             \
-    ROW(fcntl) ROW(open) ROW(openat) ROW(prctl) ROW(fstat) ROW(newfstatat) ROW(futex)
+    ROW(fcntl)                                                                                     \
+    ROW(open) ROW(openat) ROW(prctl) ROW(fstat) ROW(newfstatat) ROW(futex) ROW(close_range)
 
 enum row {
 #define CALL(type, name, ...) ROW_##name,
@@ -327,9 +330,10 @@ long syscall(long number, ...)
     enum row row = number == SYS_fstat        ? ROW_fstat
                    : number == SYS_newfstatat ? ROW_newfstatat
                    : number == SYS_futex      ? ROW_futex
+                   : number == CLOSE_RANGE    ? ROW_close_range
                                               : ROWS;
     if (row != ROWS && hit(row, __builtin_return_address(0))) {
-        errno = error_or(row == ROW_futex ? ENOSYS : EBADF);
+        errno = error_or(row == ROW_futex || row == ROW_close_range ? ENOSYS : EBADF);
         return -1;
     }
     va_start(list, number);

@@ -56,6 +56,45 @@ static void closed_stdio(void)
     dup2(out, STDOUT_FILENO);
 }
 
+static uint32_t over;
+
+/* Long enough from one call to the next that somebody may want to know what it did meanwhile. */
+static void *now_and_then(void *p)
+{
+    (void)p;
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+        launch(1);
+        usleep(12000);
+    }
+    return NULL;
+}
+
+/* As daemons do: a file that is opened has the lowest number that the program left free. */
+static void lowest(void)
+{
+    pthread_t threads[4];
+    struct timespec now, begun;
+    launch(1000);
+    usleep(100000);
+    for (int i = 0; i < 4; i++)
+        if (pthread_create(&threads[i], NULL, now_and_then, NULL))
+            exit(95);
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    int usual = -1;
+    do {
+        int fd = open("/dev/null", O_RDONLY);
+        if (usual < 0)
+            usual = fd;
+        if (fd != usual)
+            exit(92);
+        close(fd);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec - begun.tv_sec < 2);
+    __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+}
+
 /* ---- signals ------------------------------------------------------------------------------ */
 
 /* All are blocked, in all of its threads: one that is sent stays pending. */
@@ -390,6 +429,7 @@ static void fewer_files(void)
 
 static const struct way ways[] = {{"plain", plain, false},
                                   {"closed-stdio", closed_stdio, false},
+                                  {"lowest", lowest, false},
                                   {"blocks-all", blocks_all, false},
                                   {"profiled", profiled, false},
                                   {"in-handler", in_handler, false},

@@ -12,7 +12,7 @@ from driver import check, cuda, kernel, launch, let_start
 begin, middle, end = (ctypes.c_void_p() for _ in range(3))
 ms = ctypes.c_float()
 short = kernel(b"short", 20)
-let_start(2)  # what writes the recording, and what samples
+let_start(3)  # what writes the recording, what watches threads, what samples
 for e in begin, middle, end:
     check(cuda.cuEventCreate(ctypes.byref(e), 0))
 iteration, timed = 0, False

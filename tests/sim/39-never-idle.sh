@@ -14,7 +14,7 @@ to, source = ctypes.c_uint64(), ctypes.c_uint64()
 for p in to, source:
     check(cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(1 << 17)))
 launch(kernel(b"short", 2))
-let_start(2)  # what writes the recording, and what samples
+let_start(3)  # what writes the recording, what watches threads, what samples
 until = cuda.sim_now_ns() + 1200000000
 while cuda.sim_now_ns() < until:
     for bits in range(10, 18):
