@@ -364,10 +364,13 @@ int gw_ring_thread(struct gw_thread *t)
     t->ring = gw_ring_records(s);
     t->mask = s->ring_records - 1;
     t->room = s->ring_records;
-    gw_store_relaxed(&s->head, 0); /* the timer may look at it */
-    s->tail = s->lost = s->open_t0 = s->returned = 0;
-    s->tid = (uint32_t)gettid();
-    s->thread = t->id;
+    s->tail = s->lost = 0;
+    /* The timer and the watch may still look at what was another thread's. */
+    gw_store_relaxed(&s->head, 0);
+    gw_store_relaxed(&s->open_t0, 0);
+    gw_store_relaxed(&s->returned, 0);
+    gw_store_relaxed(&s->tid, (uint32_t)gettid());
+    gw_store_relaxed(&s->thread, t->id);
     gw_store_release(&s->state, GWT_SLOT_USED); /* partner: the drain's and the reader's load */
     owners[gw_ring_index(s)].pthread = (uint64_t)pthread_self();
     name_owner(s, name);

@@ -248,8 +248,8 @@ static void tell(struct watch *w, uint64_t returned, const struct gw_clocks *c)
     gw_store_release(&w->seq, w->seq + 1); /* partner: the acquire load in watched() */
 }
 
-/* Names the section by where it began, so that it does not matter when it ends meanwhile.
- * post: true if the thread's clocks had to be read. */
+/* Names the section by where it began, so that it does not matter when it ends meanwhile, or when
+ * the slot gets another thread. post: true if the thread's clocks had to be read. */
 static bool watch(unsigned index, uint64_t now, uint64_t ms)
 {
     const struct gwt_slot *s = gw_ring_slot(index);
@@ -262,7 +262,7 @@ static bool watch(unsigned index, uint64_t now, uint64_t ms)
     uint64_t own = gw_load_relaxed(&w->own);
     if (own && own <= returned && returned - own <= near(ms))
         return false;
-    read_clocks_of(s->tid, &c);
+    read_clocks_of(gw_load_relaxed(&s->tid), &c);
     tell(w, returned, &c);
     return true;
 }

@@ -39,7 +39,7 @@ static struct {
 static void learn_name(struct gwt_slot *s, uint32_t thread)
 {
     char path[64], name[32] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%u/comm", s->tid);
+    snprintf(path, sizeof path, "/proc/self/task/%u/comm", gw_load_relaxed(&s->tid));
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
