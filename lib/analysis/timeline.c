@@ -353,26 +353,6 @@ static void record_event(struct gwa_timeline *t, const struct gwt_event *e, stru
         r->end = s->wait;
 }
 
-/* Of the same stream the newer; else in place of the oldest. */
-static void remember_wait(struct stream *s, const struct recorded *r, struct moment end)
-{
-    struct waited_for *to = &s->waited_for[0];
-    for (size_t i = 0; i < WAITED_FOR; i++) {
-        struct waited_for *w = &s->waited_for[i];
-        if (w->stream == r->stream) {
-            to = w;
-            break;
-        }
-        if (w->before < to->before)
-            to = w;
-    }
-    *to = (struct waited_for){.before = s->ordinal + 1,
-                              .ordinal = r->ordinal,
-                              .end = end,
-                              .stamp = r->stamp,
-                              .stream = r->stream};
-}
-
 static void wait_for_event(struct gwa_timeline *t, const struct gwt_event *e, struct stream *s)
 {
     const struct recorded *r = gwa_timeline_recorded(t, e->value);
@@ -383,7 +363,9 @@ static void wait_for_event(struct gwa_timeline *t, const struct gwt_event *e, st
         stamped.at += r->stamp;
     gwa_timeline_wait_until(s, gwa_timeline_handed_over(t, stamped));
     gwa_timeline_mark_dirty(s);
-    remember_wait(s, r, end);
+    gwa_timeline_remember_wait(
+        s, (struct waited_for){
+               .ordinal = r->ordinal, .end = end, .stamp = r->stamp, .stream = r->stream});
 }
 
 /* Kinds that the timeline is made of; the rest only says how late it is. */

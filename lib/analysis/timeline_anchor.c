@@ -99,8 +99,10 @@ static struct target waited_in(struct stream *of, const struct waited_for *w)
     return out;
 }
 
-/* What a stream had waited for on its way had ended too. */
-static void cut_waited_for(const struct gwa_timeline *t, const struct target *target, int64_t by)
+/* What a stream had waited for on its way had ended too, and what that had waited for. */
+#define WAITS_DEEP 8
+static void cut_waited_for(const struct gwa_timeline *t, const struct target *target, int64_t by,
+                           unsigned deep)
 {
     const struct stream *s = target->stream;
     for (size_t i = 0; i < WAITED_FOR; i++) {
@@ -110,7 +112,10 @@ static void cut_waited_for(const struct gwa_timeline *t, const struct target *ta
             (w->before > target->ordinal && target->ordinal != s->ordinal))
             continue;
         struct target other = waited_in(of, w);
+        bool news = other.ordinal > of->done_ordinal;
         cut(&other, by);
+        if (news && deep < WAITS_DEEP)
+            cut_waited_for(t, &other, by, deep + 1);
     }
 }
 
@@ -350,7 +355,7 @@ static void one_stream(struct gwa_timeline *t, const struct gwt_event *e, struct
     int64_t from = target.end.at, by = e->t1_ns - target.after - SEEN_NS;
     anchor(t, e, &target);
     cut(&target, by);
-    cut_waited_for(t, &target, by);
+    cut_waited_for(t, &target, by, 0);
     sooner(t, s, from, from - (target.end.at < by ? target.end.at : by));
     if (target.ordinal == s->ordinal) {
         if (s->wait.at > e->t1_ns)
@@ -366,6 +371,7 @@ static void whole_stream(struct gwa_timeline *t, const struct gwt_event *e, stru
     if (last.stream == s || own.end.at == NEVER)
         return;
     cut(&own, e->t1_ns - SEEN_NS);
+    cut_waited_for(t, &own, e->t1_ns - SEEN_NS, 0);
     if (s->wait.at > e->t1_ns)
         s->wait = (struct moment){.at = e->t1_ns};
     find_busy_until(s->device);

@@ -31,7 +31,7 @@ struct waited_for {
     int32_t stamp;     /* as of struct recorded */
     uint16_t stream;   /* 0: none */
 };
-#define WAITED_FOR 4 /* newest of as many streams */
+#define WAITED_FOR 8 /* newest of as many streams */
 
 struct stream {
     uint16_t id;
@@ -44,6 +44,7 @@ struct stream {
     int64_t last_entry;
     uint64_t ordinal; /* of the newest piece, from 1 */
     struct waited_for waited_for[WAITED_FOR];
+    uint64_t legacy_ordinal; /* of the legacy stream, which it was last ordered behind */
     /* ops up to an ordinal had ended by a time, as a blocking call showed */
     uint64_t done_ordinal;
     int64_t done;
@@ -174,6 +175,7 @@ int gwa_timeline_place(struct gwa_timeline *t, const struct gwt_event *e, struct
                        struct placing *how, const struct gwa_duration *duration);
 /* The stream's next operation waits for what the rules of the legacy stream say. */
 void gwa_timeline_order(const struct gwa_timeline *t, struct stream *s);
+void gwa_timeline_remember_wait(struct stream *s, struct waited_for what); /* `before` is set */
 void gwa_timeline_wait_until(struct stream *s, struct moment m);
 /* From there to another stream or engine. */
 struct moment gwa_timeline_handed_over(const struct gwa_timeline *t, struct moment m);

@@ -25,20 +25,52 @@ struct moment gwa_timeline_handed_over(const struct gwa_timeline *t, struct mome
     return m;
 }
 
+/* Of the same stream the newer; else in place of the oldest. */
+void gwa_timeline_remember_wait(struct stream *s, struct waited_for what)
+{
+    struct waited_for *to = &s->waited_for[0];
+    for (size_t i = 0; i < WAITED_FOR; i++) {
+        struct waited_for *w = &s->waited_for[i];
+        if (w->stream == what.stream) {
+            to = w;
+            break;
+        }
+        if (w->before < to->before)
+            to = w;
+    }
+    what.before = s->ordinal + 1;
+    *to = what;
+}
+
+static void wait_for_all_of(const struct gwa_timeline *t, struct stream *s, const struct stream *of)
+{
+    gwa_timeline_wait_until(s, gwa_timeline_handed_over(t, of->end));
+    gwa_timeline_wait_until(s, of->wait);
+}
+
+static void remember_all_of(struct stream *s, const struct stream *of)
+{
+    if (of->ordinal)
+        gwa_timeline_remember_wait(
+            s, (struct waited_for){.ordinal = of->ordinal, .end = of->end, .stream = of->id});
+}
+
 /* What a stream's next operation has to wait for in other streams. */
 void gwa_timeline_order(const struct gwa_timeline *t, struct stream *s)
 {
     struct device *d = s->device;
     if (s->type == GWT_STREAM_LEGACY) {
         for (size_t i = 0; i < d->dirty_count; i++) {
-            gwa_timeline_wait_until(s, gwa_timeline_handed_over(t, d->dirty[i]->end));
-            gwa_timeline_wait_until(s, d->dirty[i]->wait);
+            wait_for_all_of(t, s, d->dirty[i]);
+            remember_all_of(s, d->dirty[i]);
             d->dirty[i]->dirty = false;
         }
         d->dirty_count = 0;
     } else if (s->blocking && d->legacy) {
-        gwa_timeline_wait_until(s, gwa_timeline_handed_over(t, d->legacy->end));
-        gwa_timeline_wait_until(s, d->legacy->wait);
+        wait_for_all_of(t, s, d->legacy);
+        if (s->legacy_ordinal != d->legacy->ordinal) /* else by an earlier one already */
+            remember_all_of(s, d->legacy);
+        s->legacy_ordinal = d->legacy->ordinal;
     }
 }
 

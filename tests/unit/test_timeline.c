@@ -578,6 +578,31 @@ static void a_wait_for_a_stream_that_waits_shows_the_work_that_it_waits_for(void
     end(&r);
 }
 
+/* By the samples each turn of the two takes 30 us longer than it did, and nobody waits for the
+ * legacy stream: what the other had waited for there had ended, too, when that had. */
+static void who_takes_turns_with_the_legacy_stream_had_waited_for_it(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 520);
+    lasts(t, GWT_SAMPLE_KERNEL, K_GEMM, 10);
+    for (int i = 0; i < 500; i++) {
+        int64_t t0 = 510 * i;
+        launch(t, t0, S_LEGACY, K_ADD); /* 3..493 in truth */
+        launch(t, t0 + 2, S_A, K_GEMM); /* 495..505 */
+        record_event(t, t0 + 4, S_A, 5);
+        wait_event(t, t0 + 6, S_NONBLOCKING, 5);
+        launch(t, t0 + 8, S_NONBLOCKING, K_GEMM);
+        /* by turns through the stream itself, and one that waits for it */
+        sync_stream(t, t0 + 10, t0 + 508, i % 2 ? S_A : S_NONBLOCKING);
+    }
+    struct run r = run(t);
+    double wall = 510 * 500;
+    assert_true(us(r.sums.time[GWA_COMPUTE]) > 0.97 * wall);
+    assert_true(gwa_hist_quantile(&r.device->queue, 1) < 600 * US);
+    end(&r);
+}
+
 /* The same of a copy whose call returns once the data is staged, which it is behind the work before
  * it only. */
 static void a_pageable_copy_shows_when_the_work_before_it_ended(void **state)
@@ -1355,6 +1380,7 @@ int main(void)
         cmocka_unit_test(a_wait_that_is_over_at_once_says_nothing),
         cmocka_unit_test(uncertain_work_may_have_lasted_until_the_wait_ended),
         cmocka_unit_test(a_wait_for_a_stream_that_waits_shows_the_work_that_it_waits_for),
+        cmocka_unit_test(who_takes_turns_with_the_legacy_stream_had_waited_for_it),
         cmocka_unit_test(a_pageable_copy_shows_when_the_work_before_it_ended),
         cmocka_unit_test(copies_of_one_direction_take_turns),
         cmocka_unit_test(what_is_behind_later_work_is_later_too),
