@@ -50,7 +50,7 @@ memcheck "check" 0 "$gpuwait" check --label job --baseline "$work/base.json" --j
 memcheck "check another's" 3 "$gpuwait" check --label other --baseline "$work/base.json" "$other"
 memcheck "doctor" "$("$gpuwait" doctor sh >/dev/null 2>&1; echo $?)" "$gpuwait" doctor sh
 memcheck "usage" 2 "$gpuwait" report --nonsense
-head -c $(($(wc -c <"$steps") / 2)) "$steps" >"$work/cut.gwt"
+head -c -100 "$steps" >"$work/cut.gwt"
 memcheck "report what is cut short" 0 "$gpuwait" report "$work/cut.gwt"
 
 cd "$work" || exit 1
