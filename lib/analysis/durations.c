@@ -401,6 +401,9 @@ static int graph_launch(struct gwa_durations *d, const struct gwt_event *e)
         return followed;
     if (!g)
         return rc == -ERANGE ? 0 : rc;
+    if (!g->launches)
+        g->stream = e->stream;
+    g->elsewhere |= g->stream != e->stream;
     g->launches++;
     gwa_durations_turn_graph(d, e->arg);
     return 0;

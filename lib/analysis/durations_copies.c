@@ -449,8 +449,11 @@ double gwa_durations_graph_gap(const struct gwa_durations *d, uint32_t graph, do
  * It lasts hardly longer than half of its samples, and not so many times as long as its nodes one
  * after another. */
 #define NODES_AT_MOST 1.5
-#define WAITED_SHARE  1.3
-#define WAITED_NS     20000.0
+/* In one stream it does not wait for itself: where so many are longer, that is how it runs. */
+#define LONGER_LEAST 2
+#define LONGER_SHARE 0.1
+#define WAITED_SHARE 1.3
+#define WAITED_NS    20000.0
 
 static double waited_from(const struct gwa_durations *d, uint32_t id, const double *pairs,
                           unsigned n)
@@ -479,7 +482,8 @@ static struct stat unhindered(const struct gwa_durations *d, uint32_t id, struct
     for (unsigned i = 0; i < n; i++)
         if (pairs[i] <= limit)
             stat_add(&out, pairs[i]);
-    if (out.n == n)
+    double longer = (double)(n - out.n);
+    if (out.n == n || (!g->elsewhere && longer >= LONGER_LEAST && longer >= LONGER_SHARE * n))
         return g->pairs;
     for (unsigned i = 0; i < n; i++)
         if (g->draws->of[i].pair <= limit)

@@ -81,6 +81,8 @@ struct graph {
     uint64_t launches;
     struct gwa_duration estimate;
     double gap, gap_doubt; /* between its nodes, as far as its own samples say; doubt 0: nothing */
+    uint16_t stream;       /* of its first launch ... */
+    bool elsewhere;        /* ... and others were in others */
 };
 
 /* Where a copy was that was timed. Behind one of the same direction a pair of events adds what it

@@ -222,6 +222,7 @@ static double pageable_ns(struct gwa_timeline *t, const struct gwt_event *e, con
         return pinned_ns;
     bool waits = s->end.at > e->t0_ns || s->wait.at > e->t0_ns;
     gwa_raise_to(&from, s->end.at);
+    gwa_raise_to(&from, s->wait.at);
     double slowest = pinned_ns + PAGEABLE_SLOWEST * (double)e->value;
     double ns = (double)(e->t1_ns - from) * (1 - PAGEABLE_HOST_SHARE);
     ns = ns < pinned_ns ? pinned_ns : ns > slowest ? slowest : ns;
@@ -256,6 +257,7 @@ static int copy(struct gwa_timeline *t, const struct gwt_event *e, struct stream
     if (direction == GWT_D2D || direction == GWT_P2P) {
         how.at_return = t->launches_block;
     } else if (pageable) {
+        gwa_timeline_order(t, s); /* it waits for that, too */
         how.ns = pageable_ns(t, e, s, duration.ns);
         if (how.ns > GWA_LONGEST_NS)
             how.ns = GWA_LONGEST_NS;

@@ -622,6 +622,21 @@ static void a_pageable_copy_shows_when_the_work_before_it_ended(void **state)
     end(&r);
 }
 
+/* It waits as any other operation does, and the call with it: here for a blocking stream's work. */
+static void a_pageable_copy_in_the_legacy_stream_waits_for_blocking_streams(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 100);
+    copies_last(t, GWT_SAMPLE_H2D, 1 << 20, 20);
+    launch(t, 0, S_A, K_ADD); /* 3..103; the copy from 105 on, 85 % of the rest of its call */
+    copy(t, 2, 135, S_LEGACY, GWT_H2D, 1 << 20, GWT_F_PAGEABLE);
+    struct run r = run(t);
+    assert_near(us(r.sums.time[GWA_COMPUTE]), 100, 0.01);
+    assert_near(us(r.sums.time[GWA_COPY]), 0.85 * 30, 0.5);
+    end(&r);
+}
+
 static void copies_of_one_direction_take_turns(void **state)
 {
     struct gwt_trace *t = timed();
@@ -865,6 +880,28 @@ static void a_graph_runs_once_at_a_time(void **state)
     end(&r);
 }
 
+/* In one stream it waits for itself nowhere: what lasts longer that often is how it runs. */
+static void a_graph_may_last_longer_now_and_then(void **state)
+{
+    static const struct gwt_graph_item items[] = {
+        {.kind = GWT_LAUNCH, .count = 5, .signature = K_ADD}};
+    static const double samples[] = {54, 54, 160, 54, 160, 54};
+    for (int streams = 1; streams <= 2; streams++) {
+        struct gwt_trace *t = timed();
+        lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 10);
+        graph(t, 7, items, 1);
+        for (size_t i = 0; i < 6; i++)
+            sample_at(t, -1000 - (int)i, GWT_SAMPLE_GRAPH, S_A, 7, 0, samples[i]);
+        launch_graph(t, 0, 7);
+        fake_call(t, 1, 1000, 1001, API_GRAPH, streams == 2 ? S_B : S_A)->arg = 7;
+        struct run r = run(t);
+        assert_near(us(gwa_durations_graph(r.durations, 7).ns), streams == 2 ? 54 : 536.0 / 6,
+                    0.01);
+        end(&r);
+    }
+    (void)state;
+}
+
 /* It waited for itself in another stream, say: those samples count for nothing. */
 static void samples_of_a_graph_that_waited_count_for_nothing(void **state)
 {
@@ -881,6 +918,7 @@ static void samples_of_a_graph_that_waited_count_for_nothing(void **state)
     lasts(t, GWT_SAMPLE_GRAPH, 8, 6000); /* the only one, and its five kernels last 54 */
     launch_graph(t, 0, 7);
     launch_graph(t, 1000, 8);
+    fake_call(t, 1, 2000, 2001, API_GRAPH, S_B)->arg = 7;
     struct run r = run(t);
     assert_near(us(gwa_durations_graph(r.durations, 7).ns), 54, 0.01);
     assert_true(gwa_durations_graph(r.durations, 7).own);
@@ -1382,6 +1420,7 @@ int main(void)
         cmocka_unit_test(a_wait_for_a_stream_that_waits_shows_the_work_that_it_waits_for),
         cmocka_unit_test(who_takes_turns_with_the_legacy_stream_had_waited_for_it),
         cmocka_unit_test(a_pageable_copy_shows_when_the_work_before_it_ended),
+        cmocka_unit_test(a_pageable_copy_in_the_legacy_stream_waits_for_blocking_streams),
         cmocka_unit_test(copies_of_one_direction_take_turns),
         cmocka_unit_test(what_is_behind_later_work_is_later_too),
         cmocka_unit_test(a_copy_that_blocks_says_when_the_work_before_it_ended),
@@ -1395,6 +1434,7 @@ int main(void)
         cmocka_unit_test(what_gaps_are_a_little_longer_is_the_kernels),
         cmocka_unit_test(kernels_last_as_much_longer_as_the_model_says),
         cmocka_unit_test(a_graph_runs_once_at_a_time),
+        cmocka_unit_test(a_graph_may_last_longer_now_and_then),
         cmocka_unit_test(samples_of_a_graph_that_waited_count_for_nothing),
         cmocka_unit_test(a_place_in_the_sequence_has_its_own_duration),
         cmocka_unit_test(places_that_are_alike_are_not_told_apart),
