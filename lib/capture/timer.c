@@ -489,11 +489,6 @@ static void *run(void *arg)
     struct gwt_triple before, after;
     (void)arg;
     pthread_setname_np(pthread_self(), "gpuwait-timer");
-    const char *against = reason_against();
-    if (against) {
-        say_fact(against);
-        goto out;
-    }
     gw_clock_triple(&before);
     if (!wait_for_moment())
         goto out;
@@ -542,6 +537,13 @@ void gw_timer_start(void)
 {
     if (gw_options.timing_pct <= 0 || !gw_driver.cuCtxGetCurrent)
         return;
+    /* Here, since it asks for the loader's lock and the environment: a thread of ours that held
+     * that lock while the program makes a process by a bare clone() would leave it taken there. */
+    const char *against = reason_against();
+    if (against) {
+        say_fact(against);
+        return;
+    }
     gw_sampler_budget();
     /* Handlers registered now run before the driver's own, which were registered earlier. */
     static bool registered;
