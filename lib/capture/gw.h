@@ -363,7 +363,7 @@ void gw_own_nap(uint32_t *word, uint32_t value, long ns); /* less if woken, or n
 void gw_own_wake(uint32_t *word);
 void gw_own_await(uint32_t *word, uint64_t ns); /* until it is not 0, or so long */
 
-/* watch.c */
+/* watch.c: by the drain, at its start and end */
 void gw_watch_start(void);
 void gw_watch_stop(void);       /* bounded wait for its last look */
 uint64_t gw_watch_cpu_ns(void); /* that it has taken */

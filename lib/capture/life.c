@@ -210,7 +210,6 @@ static bool start(void)
         struct gw_thread *t = gw_thread_get();
         if (t)
             gw_nvtx_replay(t);
-        gw_watch_start();
         gw_timer_start();
         gw_stacks_start();
     }
@@ -332,6 +331,5 @@ __attribute__((destructor)) static void unload(void)
     gw_store_release(&gw_state, GW_OFF);
     gw_store_release(gw_alive, 0);
     gw_odd_set(GW_ODD_OVER, true);
-    gw_watch_stop();
     gw_drain_stop();
 }

@@ -126,7 +126,7 @@ void gw_watch_start(void)
                strerror(-r));
 }
 
-/* At exit. The thread may be gone without a trace, so the wait is bounded. */
+/* At exit, when threads may be gone without a trace: the wait is bounded. */
 void gw_watch_stop(void)
 {
     if (!running)
