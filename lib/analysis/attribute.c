@@ -39,6 +39,7 @@ void gwa_attribution_free(struct gwa_attribution *a)
     for (unsigned i = 0; i < DEVICES; i++)
         free(a->devices[i]);
     free(a->threads);
+    free(a->nested);
     for (size_t i = 0; i < a->sites.count; i++)
         free(((struct site *)a->sites.rows)[i].waves);
     gwa_fold_free(&a->sites);
@@ -250,9 +251,9 @@ static void note_copy(const struct gwt_event *e, struct thread *th, struct span 
 /* The calls made inside this one are in the ring already: it takes what they leave. */
 static int around(struct gwa_attribution *a, struct thread *th, const struct span *outer, size_t n)
 {
-    struct span few[8], *nested = few, piece = *outer;
+    struct span *nested = a->nested, piece = *outer;
     int rc = 0;
-    if (n > 8 && !(nested = malloc(n * sizeof(*nested))))
+    if (!nested && !(nested = a->nested = malloc(NESTED * sizeof(*nested))))
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
         nested[i] = *span_at(th, th->count - n + i);
@@ -268,8 +269,6 @@ static int around(struct gwa_attribution *a, struct thread *th, const struct spa
     piece.t1 = outer->t1;
     if (!rc && piece.t1 > piece.t0)
         rc = add_span(a, th, &piece);
-    if (nested != few)
-        free(nested);
     return rc;
 }
 

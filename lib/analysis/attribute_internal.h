@@ -202,9 +202,10 @@ struct gwa_attribution {
     struct device *devices[DEVICES];
     unsigned devices_count; /* beyond, there are none */
     struct fold sites, drains;
-    size_t spans;    /* held */
-    int64_t trimmed; /* nothing is known of before */
-    uint32_t kernel; /* signature launched last */
+    size_t spans;        /* held */
+    int64_t trimmed;     /* nothing is known of before */
+    uint32_t kernel;     /* signature launched last */
+    struct span *nested; /* room for those inside a call, while it takes what they leave; or NULL */
     bool out_of_memory;
 };
 
