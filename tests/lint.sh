@@ -45,6 +45,8 @@ found() {
 found "$(text_files | xargs grep -nIoP "(?:^|[\s\"'=(:\`])(?<![+}] [\"'])(?<![}a-z][\"'])/[a-z][a-z0-9_.-]*/[A-Za-z0-9_.-]+" |
     grep -vE "[[:space:]\"'=(:\`]/(usr|etc|dev|proc|sys|tmp|var|lib|lib64|bin|sbin|opt|run|nonexistent|nowhere|nvidia)/")" \
     "a path that only some machine has"
+found "$(grep -E '^tests/(fixtures|fuzz/corpus)/' "$list" | xargs python3 tests/lint_frames.py)" \
+    "a path that only some machine has, in a recording"
 found "$(text_files | xargs grep -nIE '[[:space:]]+$')" "white space at the end of a line"
 
 [ $failed = 0 ] && echo "lint: clean"
