@@ -449,11 +449,11 @@ double gwa_durations_graph_gap(const struct gwa_durations *d, uint32_t graph, do
  * It lasts hardly longer than half of its samples, and not so many times as long as its nodes one
  * after another. */
 #define NODES_AT_MOST 1.5
+#define WAITED_SHARE  1.3
+#define WAITED_NS     20000.0
 /* In one stream it does not wait for itself: where so many are longer, that is how it runs. */
 #define LONGER_LEAST 2
 #define LONGER_SHARE 0.1
-#define WAITED_SHARE 1.3
-#define WAITED_NS    20000.0
 
 static double waited_from(const struct gwa_durations *d, uint32_t id, const double *pairs,
                           unsigned n)
