@@ -37,7 +37,10 @@ static uint64_t next_sample; /* no sooner */
 static int64_t tokens_ns = TOKENS_NS; /* time to spend */
 static int64_t lent_ns = TOKENS_NS;
 static uint64_t tokens_at;
-static uint64_t owed_ns;         /* spent on another thread, not yet taken off */
+static uint64_t owed_ns;  /* spent on another thread, not yet taken off */
+static uint64_t spent_ns; /* since the price was set */
+static uint64_t priced_at;
+static double spent_per_s;       /* lately */
 static uint32_t lacking;         /* samples that found no pair of events free */
 static uint32_t price_ns = 1000; /* spread at which every candidate is worth its cost */
 static float submit_ns = 12000;  /* how long submitting a pair takes the host, high percentile */
@@ -135,28 +138,39 @@ static bool afford(uint64_t now, int64_t cost)
         tokens = TOKENS_NS;
     bool enough = tokens >= cost;
     gw_store_relaxed(&tokens_ns, enough ? tokens - cost : tokens); /* partner: gw_sampler_price() */
+    if (enough)
+        gw_add_relaxed(&spent_ns, (uint64_t)cost);
     return enough;
 }
 
 void gw_sampler_spent(uint64_t ns)
 {
     gw_add_relaxed(&owed_ns, ns);
+    gw_add_relaxed(&spent_ns, ns);
 }
 
-void gw_sampler_price(void)
+#define SMOOTH_S 0.3 /* of what was spent lately */
+#define PER_S    3.0 /* how fast the price follows it */
+#define LONGEST  0.2 /* s */
+#define SAVED    4   /* one part in so many of what comes in in a second; more is spent in a half */
+
+/* By what is spent: what is left is the sum of that, and a price that follows a sum swings. On an
+ * H200 some tenths of a second had 30 samples then and others one, and of a device whose pace
+ * drifts it is known only where there are some. */
+void gw_sampler_price(uint64_t now)
 {
-    int64_t tokens = __atomic_load_n(&tokens_ns, __ATOMIC_RELAXED);
-    uint32_t price = price_ns;
-    if (gw_load_relaxed(&lacking))
-        price += price / 2 + 1;
-    else if (tokens > TOKENS_NS / 2)
-        price /= 2;
-    else if (tokens > TOKENS_NS / 8)
-        price -= price / 4;
-    else if (tokens < TOKENS_NS / 20)
-        price += price / 4 + 1;
-    gw_store_relaxed(&lacking, 0);
-    gw_store_relaxed(&price_ns, price < 16 ? 16 : price > 1000000000 ? 1000000000 : price);
+    double s = (double)(now - priced_at) * 1e-9, comes_in = (double)gw_load_relaxed(&gw_spending);
+    double saved = (double)__atomic_load_n(&tokens_ns, __ATOMIC_RELAXED);
+    double aim = comes_in + 2 * (saved - comes_in / SAVED);
+    double price = gw_load_relaxed(&price_ns);
+    if (priced_at && now > priced_at) {
+        spent_per_s += ((double)gw_exchange(&spent_ns, 0) / s - spent_per_s) * s / (s + SMOOTH_S);
+        aim = aim > 1 ? aim : 1;
+        double off = (spent_per_s - aim) / (spent_per_s > aim ? spent_per_s : aim);
+        price *= gw_exchange(&lacking, 0) ? 1.5 : 1 + PER_S * (s < LONGEST ? s : LONGEST) * off;
+    }
+    priced_at = now;
+    gw_store_relaxed(&price_ns, price < 16 ? 16 : price > 1e9 ? 1000000000 : (uint32_t)price);
 }
 
 /* ---- one sample ------------------------------------------------------------------------------ */
@@ -501,7 +515,8 @@ void gw_sampler_reset(void)
     gw_odd_set(GW_ODD_SAMPLING, false);
     tokens_at = next_sample = 0;
     tokens_ns = lent_ns = TOKENS_NS;
-    owed_ns = 0;
+    owed_ns = spent_ns = priced_at = 0;
+    spent_per_s = 0;
     price_ns = 1000;
     calibrated = 0;
     offered = 0;

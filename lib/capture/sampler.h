@@ -164,7 +164,7 @@ extern uint32_t gw_sample_every;
 /* The budget pays for this too, from any thread: time of the device, or of the program's own. */
 void gw_sampler_spent(uint64_t ns);
 /* Every now and then, from one thread: follows what is left of the budget. */
-void gw_sampler_price(void);
+void gw_sampler_price(uint64_t now_ns);
 extern uint32_t gw_graphs_ran; /* the program launches graphs */
 
 /* Before the real BeginCapture, the gate being up: waits for a sample in flight. */

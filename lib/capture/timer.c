@@ -430,7 +430,7 @@ static void pace(uint64_t *last_heads, uint64_t *last_ns)
     double samples = (double)gw_spending / 30000.0;
     double every = rate / (16 * samples);
     gw_store_relaxed(&gw_sample_every, every < 1 ? 1 : every > 100000 ? 100000 : (uint32_t)every);
-    gw_sampler_price();
+    gw_sampler_price(now);
     *last_heads = heads;
     *last_ns = now;
 }

@@ -2,6 +2,7 @@
 #include "capture/ahead.c"
 #include "capture/sampler.c"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -279,6 +280,52 @@ static void late_calibrations_are_void(void **state)
     assert_in_range(ours, 5, 200);
 }
 
+/* Launches 20 us apart, whose duration scatters: samples in each of so many tenths of a second. */
+static void launch_for(unsigned tenths, unsigned *samples)
+{
+    struct gw_frame f = {.kind = GWT_LAUNCH, .stream = (const void *)(uintptr_t)STREAM};
+    struct gw_seen *s = gw_seen_of(GWT_SAMPLE_KERNEL, 7, 0);
+    float m2 = 99 * 400.0f * 400.0f;
+    gw_store_relaxed(&s->n, 100);
+    memcpy(&s->m2, &m2, sizeof(m2));
+    for (unsigned i = 0; i < tenths; i++) {
+        samples[i] = 0;
+        for (uint64_t end = now_ns + 100000000; now_ns < end; now_ns += 20000) {
+            if (gw_self->countdown-- > 0)
+                continue;
+            int index = gw_sample_begin(&f);
+            if (index < 0)
+                continue;
+            gw_sample_end(index, 0);
+            gw_pool.pairs[index].state = GW_PAIR_FREE;
+            samples[i]++;
+        }
+        gw_sampler_price(now_ns);
+    }
+}
+
+/* However many there are at first, the budget is spent evenly then: by what was left of it alone,
+ * half a second had 21 to 258. */
+static void samples_are_spread(void **state)
+{
+    unsigned samples[200], least = UINT_MAX, most = 0, all = 0;
+    (void)state;
+    answer = 600;
+    gw_spending = 5000000;
+    gw_sample_every = 18;
+    launch_for(200, samples);
+    for (unsigned i = 50; i < 200; i += 5) {
+        unsigned n = 0;
+        for (unsigned k = i; k < i + 5; k++)
+            n += samples[k];
+        all += n;
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+    }
+    assert_in_range(all, 3300, 3600);
+    assert_in_range(most, least, 2 * least);
+}
+
 /* A driver that cannot say proves nothing. */
 static void error_is_nothing(void **state)
 {
@@ -300,6 +347,7 @@ int main(void)
         cmocka_unit_test_setup(budget, fresh),
         cmocka_unit_test_setup(some_pairs_calibrate, fresh),
         cmocka_unit_test_setup(late_calibrations_are_void, fresh),
+        cmocka_unit_test_setup(samples_are_spread, fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
