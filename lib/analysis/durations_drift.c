@@ -9,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_LEAST 8 /* of a span */
+#define ROWS_LEAST 4 /* of a span */
 #define SPANS_MOST 512
 #define LONG_NS    10000.0 /* of shorter kernels what the pair adds says more than the clock */
 #define SCATTER    0.01    /* no sample is known better, relative */
 #define TAILS      3.0     /* degrees of freedom of a t distribution: outliers are common */
-#define ROUNDS     5       /* until it has settled */
+#define ROUNDS     5       /* until it has settled, at most */
 #define SURE       3.0     /* standard deviations of what chance makes of spans that are alike */
 #define DRIFT_MOST 0.2
+#define USUAL      0.6745 /* median of how far normal ones are off, in standard deviations */
+#define SETTLED    0.95
 
 struct row { /* a sample */
     int64_t at;
@@ -25,7 +27,8 @@ struct row { /* a sample */
 };
 
 struct span {
-    double at, off, variance;
+    size_t first; /* of its rows; it has those before the next one's */
+    double off, variance;
 };
 
 static int by_time(const void *a, const void *b)
@@ -51,12 +54,10 @@ static bool row_of(const struct gwa_durations *d, const struct kept *k, struct r
     return true;
 }
 
-static struct span span_of(const struct row *rows, size_t n)
+static struct span span_of(const struct row *all, size_t first, size_t n)
 {
-    struct span out = {0};
-    for (size_t i = 0; i < n; i++)
-        out.at += (double)(rows[i].at - rows[0].at) / (double)n;
-    out.at += (double)rows[0].at;
+    struct span out = {.first = first};
+    const struct row *rows = all + first;
     for (unsigned round = 0; round < ROUNDS; round++) {
         double weight = 0, sum = 0;
         for (size_t i = 0; i < n; i++) {
@@ -74,15 +75,14 @@ static struct span span_of(const struct row *rows, size_t n)
 /* Sums over spans, from the first on, by which what some of them make together costs nothing to
  * ask for. */
 struct sums {
-    double weight, off, squares, at;
+    double weight, off, squares;
 };
 
 static struct sums sum_up(const struct sums *from, const struct sums *to)
 {
     return (struct sums){.weight = to->weight - from->weight,
                          .off = to->off - from->off,
-                         .squares = to->squares - from->squares,
-                         .at = to->at - from->at};
+                         .squares = to->squares - from->squares};
 }
 
 static double cost_of(const struct sums *s)
@@ -118,15 +118,13 @@ static size_t unite(struct span *spans, size_t n, double each)
         double weight = 1 / spans[i].variance, off = spans[i].off;
         sums[i + 1] = (struct sums){.weight = sums[i].weight + weight,
                                     .off = sums[i].off + weight * off,
-                                    .squares = sums[i].squares + weight * off * off,
-                                    .at = sums[i].at + weight * (spans[i].at - spans[0].at)};
+                                    .squares = sums[i].squares + weight * off * off};
     }
-    double first = spans[0].at;
     divide(sums, n, each, best, from);
     for (size_t to = n; to; to = from[to], count++) {
         struct sums s = sum_up(&sums[from[to]], &sums[to]);
         spans[n - 1 - count] = (struct span){
-            .at = first + s.at / s.weight, .off = s.off / s.weight, .variance = 1 / s.weight};
+            .first = spans[from[to]].first, .off = s.off / s.weight, .variance = 1 / s.weight};
     }
     memmove(spans, spans + n - count, count * sizeof(*spans));
     return count;
@@ -139,7 +137,7 @@ static size_t spans_of(const struct row *rows, size_t n, struct span *spans)
     each = each < ROWS_LEAST ? ROWS_LEAST : each;
     for (size_t from = 0, to; from < n; from = to) {
         to = n - from < 2 * each ? n : from + each;
-        spans[count++] = span_of(rows + from, to - from);
+        spans[count++] = span_of(rows, from, to - from);
     }
     return count ? unite(spans, count, 2 * log((double)n)) : 0;
 }
@@ -168,39 +166,83 @@ static bool shrink(struct span *spans, size_t n)
     return true;
 }
 
-static void spread_out(struct drift *out, const struct span *spans, size_t n)
+static size_t end_of(const struct span *spans, size_t count, size_t i, size_t rows)
 {
-    double first = spans[0].at, last = spans[n - 1].at;
-    out->from = (int64_t)first;
-    double step = fmax((last - first) / (DRIFT_POINTS - 1), 1);
+    return i + 1 < count ? spans[i + 1].first : rows;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of what samples were thought to scatter a part was the drift. post: to which part they scatter
+ * around their spans, at most 1. scratch: room for so many. */
+static double sharpen(struct row *rows, size_t n, const struct span *spans, size_t count,
+                      double *scratch)
+{
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = spans[k].first; i < end_of(spans, count, k, n); i++)
+            scratch[i] = fabs(rows[i].off - spans[k].off) / sqrt(rows[i].variance);
+    qsort(scratch, n, sizeof(*scratch), by_size);
+    double part = fmin(scratch[n / 2] / USUAL, 1);
+    for (size_t i = 0; i < n; i++)
+        rows[i].variance = fmax(rows[i].variance * part * part, SCATTER * SCATTER);
+    return part;
+}
+
+/* From the last row of one span to the first of the next the pace changes bit by bit: nothing says
+ * where it did. */
+static void spread_out(struct drift *out, const struct row *rows, size_t n,
+                       const struct span *spans, size_t count)
+{
+    int64_t first = rows[0].at;
+    double step = fmax((double)(rows[n - 1].at - first) / (DRIFT_POINTS - 1), 1);
+    out->from = first;
     out->points_per_ns = 1 / step;
     for (size_t i = 0, k = 0; i < DRIFT_POINTS; i++) {
-        double at = first + (double)i * step;
-        while (k + 2 < n && spans[k + 1].at <= at)
+        int64_t at = first + (int64_t)((double)i * step);
+        while (k + 1 < count && rows[spans[k + 1].first].at <= at)
             k++;
-        const struct span *a = &spans[k], *b = a + 1;
-        double share = fmin(fmax((at - a->at) / fmax(b->at - a->at, 1), 0), 1);
-        out->factor[i] = (float)(1 + a->off + share * (b->off - a->off));
+        size_t next = end_of(spans, count, k, n);
+        double off = spans[k].off;
+        if (next < n && at > rows[next - 1].at)
+            off += (spans[k + 1].off - off) * (double)(at - rows[next - 1].at) /
+                   (double)(rows[next].at - rows[next - 1].at);
+        out->factor[i] = (float)(1 + off);
     }
+}
+
+/* pre: scratch has room for n, spans for SPANS_MOST. post: so many; 0: they differ by chance. */
+static size_t find_spans(struct row *rows, size_t n, struct span *spans, double *scratch)
+{
+    qsort(rows, n, sizeof(*rows), by_time);
+    size_t count = spans_of(rows, n, spans);
+    for (unsigned round = 0; round < ROUNDS && count > 1; round++) {
+        if (sharpen(rows, n, spans, count, scratch) > SETTLED)
+            break;
+        count = spans_of(rows, n, spans);
+    }
+    return shrink(spans, count) ? count : 0;
 }
 
 int gwa_durations_fit_drift(struct gwa_durations *d)
 {
     size_t n = d->kept_count < KEPT_SAMPLES ? (size_t)d->kept_count : KEPT_SAMPLES, used = 0;
     struct row *rows = calloc(n + 1, sizeof(*rows));
+    double *scratch = calloc(n + 1, sizeof(*scratch));
     struct span *spans = calloc(SPANS_MOST, sizeof(*spans));
-    int rc = rows && spans ? 0 : -ENOMEM;
+    int rc = rows && scratch && spans ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++)
         used += row_of(d, &d->kept[i], &rows[used]);
-    if (!rc) {
-        qsort(rows, used, sizeof(*rows), by_time);
-        size_t count = spans_of(rows, used, spans);
-        if (shrink(spans, count) && !(d->drift = calloc(1, sizeof(*d->drift))))
-            rc = -ENOMEM;
-        if (d->drift)
-            spread_out(d->drift, spans, count);
-    }
+    size_t count = rc ? 0 : find_spans(rows, used, spans, scratch);
+    if (count && !(d->drift = calloc(1, sizeof(*d->drift))))
+        rc = -ENOMEM;
+    if (d->drift)
+        spread_out(d->drift, rows, used, spans, count);
     free(rows);
+    free(scratch);
     free(spans);
     return rc;
 }

@@ -30,10 +30,11 @@ EXPECTED = {
     "heat": (None, None, None, ("comm-wait", "comm-excess")),
     "slower": ("gpu", None, "comm-wait", ()),
 }
-# Samples are too few to follow devices of which each slows down by 8 % at times of its own, while they
-# wait for each other: of six such jobs all had the right verdict, exposed communication of four of
-# twelve ranks was off by 2.7 to 3.5 points, and the clocks by up to 22 us.
-HOT = {"heat": (4.0, 30000)}
+# Devices of which each slows down by 8 % for a second at times of its own, while they wait for each
+# other. Of 32 such jobs, most recorded on a busy machine, all had the right verdict, compute was
+# within 1.2 points and exposed communication within 0.6, but for two in which transfers could not be
+# told from what the devices' pace explains, within 1.9; the clocks within 11.4 us.
+HOT = {"heat": (3.0, 30000)}
 wrong = []
 
 
