@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_LEAST 4 /* of a span */
+#define ROWS_LEAST 4   /* of a span */
+#define ROWS_FEW   200 /* of fewer, as much is asked: they move all that the device did */
 #define SPANS_MOST 512
 #define LONG_NS    10000.0 /* of shorter kernels what the pair adds says more than the clock */
 #define SCATTER    0.01    /* no sample is known better, relative */
@@ -139,7 +140,7 @@ static size_t spans_of(const struct row *rows, size_t n, struct span *spans)
         to = n - from < 2 * each ? n : from + each;
         spans[count++] = span_of(rows, from, to - from);
     }
-    return count ? unite(spans, count, 2 * log((double)n)) : 0;
+    return count ? unite(spans, count, 2 * log(fmax((double)n, ROWS_FEW))) : 0;
 }
 
 /* Around their mean, which durations have already, as far as they differ by more than chance. post:
