@@ -27,6 +27,7 @@ uint64_t gw_awaited;
 #define SPACED_ANYWAY    12 /* in a busy stream, of so many samples one has a spacer */
 #define SEEN_AT_ONCE     3  /* samples */
 #define KNOWN_WELL       32
+#define PRIOR            4 /* samples that the scatter of a function's other shapes counts for */
 #define USER_TIMING_NS   1000000000ull /* for an interval of the program's whose end is not known */
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -65,11 +66,18 @@ static void rearm(struct gw_thread *t)
     t->countdown = (int32_t)(random_word(t) % (2 * every));
 }
 
-/* By how much its samples differ, squared; no less than what it costs to know that. */
-static float variance_of(const struct gw_seen *s)
+/* By how much its samples differ, squared; no less than what it costs to know that. Few of them
+ * that agree say little, where those of the function's other shapes do not. */
+static float variance_of(const struct gw_seen *s, const struct gw_seen *function)
 {
-    float variance = gw_load_float(&s->m2) / (float)(gw_load_relaxed(&s->n) - 1);
-    float least = 0.02f * gw_load_float(&s->mean_ns) + 50;
+    float mean = gw_load_float(&s->mean_ns), freedom = (float)(gw_load_relaxed(&s->n) - 1);
+    float squares = gw_load_float(&s->m2), least = 0.02f * mean + 50;
+    uint32_t of = function ? gw_load_acquire(&function->freedom) : 0;
+    if (of >= PRIOR) {
+        squares += PRIOR * gw_load_float(&function->within) / (float)of * mean * mean;
+        freedom += PRIOR;
+    }
+    float variance = squares / freedom;
     return variance < least * least ? least * least : variance;
 }
 
@@ -88,7 +96,7 @@ static bool worth(struct gw_thread *t, struct gw_seen *s, const struct gw_seen *
 {
     uint32_t taken = gw_load_relaxed(&s->taken);
     if (taken < SEEN_AT_ONCE && function && gw_load_acquire(&function->n) >= KNOWN_WELL)
-        return is_worth(t, variance_of(function));
+        return is_worth(t, variance_of(function, NULL));
     if (taken < SEEN_AT_ONCE) {
         gw_store_relaxed(&wanted, 64);
         return true;
@@ -100,7 +108,7 @@ static bool worth(struct gw_thread *t, struct gw_seen *s, const struct gw_seen *
         if (random_word(t) % 32)
             return false;
     }
-    return is_worth(t, variance_of(s));
+    return is_worth(t, variance_of(s, function));
 }
 
 /* A rank that is held up holds up all that wait for it, so they share what one may spend; beyond

@@ -69,6 +69,10 @@ struct gw_seen {
     uint32_t n;
     float mean_ns;
     float m2;
+    /* Of a function: how far samples lie from the mean of their shape, over that, squared, summed
+     * up over all but each shape's first. */
+    float within;
+    uint32_t freedom;  /* so many */
     uint32_t taken;    /* samples begun */
     uint32_t launches; /* of a graph, as candidates saw them: its first is never timed */
     uint16_t stream;   /* of its newest launch ... */

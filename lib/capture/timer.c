@@ -326,28 +326,37 @@ static void calibrate_gaps(void)
 
 /* ---- harvesting ------------------------------------------------------------------------------ */
 
-static void learn_of(struct gw_seen *s, float ns)
+/* post: how far it was off what was known, squared, over the mean; 0: nothing was */
+static float learn_of(struct gw_seen *s, float ns)
 {
-    if (!s)
-        return;
     float d = ns - s->mean_ns, n = (float)s->n + 1; /* stored here only */
-    gw_store_float(&s->mean_ns, s->mean_ns + d / n);
-    gw_store_float(&s->m2, s->m2 + d * (ns - s->mean_ns));
+    float mean = s->mean_ns + d / n, squared = d * (ns - mean);
+    gw_store_float(&s->mean_ns, mean);
+    gw_store_float(&s->m2, s->m2 + squared);
     gw_store_release(&s->n, s->n + 1);
+    return squared / (mean * mean);
 }
 
 /* What it makes the stream last longer by: without the events, with the way to what follows. */
 static void learn(const struct gw_pair *p, float pair_ns)
 {
-    float ns = pair_ns - pair_adds_ns + gap_ns;
+    float ns = pair_ns - pair_adds_ns + gap_ns, off = 0;
     if (ns < SHORTEST_NS)
         ns = SHORTEST_NS;
     struct gw_seen *s = gw_seen_of(GWT_SAMPLE_CLASS(p->flags), p->arg, p->value);
-    learn_of(s, ns);
+    struct gw_seen *function = p->func ? gw_seen_of_function(p->func) : NULL;
+    bool again = s && s->n;
+    if (s)
+        off = learn_of(s, ns);
     if (s && GWT_SAMPLE_CLASS(p->flags) == GWT_SAMPLE_KERNEL)
         gw_kernel_lasts(p->arg, (uint64_t)s->mean_ns);
-    if (p->func)
-        learn_of(gw_seen_of_function(p->func), ns);
+    if (!function)
+        return;
+    learn_of(function, ns);
+    if (again) {
+        gw_store_float(&function->within, function->within + off);
+        gw_store_release(&function->freedom, function->freedom + 1);
+    }
 }
 
 static void tell(const struct gw_pair *p, unsigned reason, float ns)

@@ -280,6 +280,22 @@ static void late_calibrations_are_void(void **state)
     assert_in_range(ours, 5, 200);
 }
 
+/* Three samples that agree are no proof: samples of the function's other shapes scatter by 20 %.
+ * Where few of those are known, or it has no function, a signature's own say what there is. */
+static void few_that_agree_prove_nothing(void **state)
+{
+    struct gw_seen s = {.n = 3, .mean_ns = 10000, .m2 = 0};
+    struct gw_seen function = {.n = 20, .mean_ns = 40000, .m2 = 1e12f};
+    (void)state;
+    assert_float_equal(variance_of(&s, NULL), 250 * 250, 1);
+    function.freedom = 3, function.within = 3 * 0.04f;
+    assert_float_equal(variance_of(&s, &function), 250 * 250, 1);
+    function.freedom = 8, function.within = 8 * 0.04f;
+    assert_float_equal(variance_of(&s, &function), 4 * 0.04 * 1e8 / 6, 100);
+    s.n = 101, s.m2 = 100 * 300 * 300;
+    assert_float_equal(variance_of(&s, &function), (100 * 9e4 + 4 * 0.04 * 1e8) / 104, 100);
+}
+
 /* Launches 20 us apart, whose duration scatters: samples in each of so many tenths of a second. */
 static void launch_for(unsigned tenths, unsigned *samples)
 {
@@ -348,6 +364,7 @@ int main(void)
         cmocka_unit_test_setup(some_pairs_calibrate, fresh),
         cmocka_unit_test_setup(late_calibrations_are_void, fresh),
         cmocka_unit_test_setup(samples_are_spread, fresh),
+        cmocka_unit_test_setup(few_that_agree_prove_nothing, fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
