@@ -87,31 +87,49 @@ struct shape *gwa_timeline_shape(struct gwa_timeline *t, uint32_t graph, struct 
 
 /* ---- graphs' time, by their nodes --------------------------------------------------- */
 
+/* Nodes whose functions were timed elsewhere and that leave each other less than that run side by
+ * side. */
+#define SIDE_BY_SIDE 0.75
+
+/* What each node has of a graph's time, over what it took where it was timed: of one after another
+ * the whole is known best, and they were timed in another company; side by side each takes what it
+ * takes. */
+static double share_of(const struct gwa_timeline *t, const struct gwt_graph_info *info, double ns)
+{
+    double inside = 0;
+    bool timed = true;
+    for (uint32_t i = 0; i < info->graph->items; i++) {
+        const struct gwt_graph_item *item = &info->items[i];
+        if (item->kind != GWT_LAUNCH)
+            continue;
+        struct gwa_duration one = gwa_durations_signature(t->durations, item->signature);
+        inside += item->count * one.ns;
+        timed &= !one.guessed;
+    }
+    double share = inside > 0 ? ns / inside : 0;
+    return timed && share > 0 && share < SIDE_BY_SIDE ? 1 : share;
+}
+
 static int share_out(struct gwa_timeline *t, struct gwa_timeline_device *out, uint32_t graph)
 {
     const struct gwa_ran *ran = &out->graphs[graph];
     struct gwt_graph_info info;
-    double inside = 0;
     if (!ran->count || !gwt_graph(t->trace, graph, &info))
         return 0;
-    for (uint32_t i = 0; i < info.graph->items; i++)
-        if (info.items[i].kind == GWT_LAUNCH)
-            inside += info.items[i].count *
-                      gwa_durations_signature(t->durations, info.items[i].signature).ns;
-    if (!(inside > 0))
-        return 0;
     struct shape shape = graph < t->shapes_count ? t->shapes[graph] : (struct shape){0};
-    double share = ran->ns * (1 - (double)shape.hollow) / inside;
-    for (uint32_t i = 0; i < info.graph->items; i++) {
+    double whole = ran->ns / (double)ran->count * (1 - (double)shape.hollow);
+    double share = share_of(t, &info, whole);
+    for (uint32_t i = 0; i < info.graph->items && share > 0; i++) {
         uint32_t id = info.items[i].signature;
         if (info.items[i].kind != GWT_LAUNCH)
             continue;
         int rc = gwa_timeline_ran(t, &out->signatures, &out->signatures_count, &id);
         if (rc)
             return rc;
-        out->signatures[id].graph_count += ran->count * info.items[i].count;
+        uint64_t count = ran->count * info.items[i].count;
+        out->signatures[id].graph_count += count;
         out->signatures[id].graph_ns +=
-            share * info.items[i].count * gwa_durations_signature(t->durations, id).ns;
+            share * (double)count * gwa_durations_signature(t->durations, id).ns;
     }
     return 0;
 }

@@ -455,6 +455,38 @@ static void a_graph_takes_what_was_sampled_less_its_gaps(void **state)
     end(&r);
 }
 
+/* post: what K_ADD and K_GEMM, timed elsewhere with 50 us each, take of a graph of both */
+static void nodes_of_a_graph_of(double us_, double *add, double *gemm)
+{
+    static const struct gwt_graph_item items[] = {
+        {.kind = GWT_LAUNCH, .count = 1, .signature = K_ADD},
+        {.kind = GWT_LAUNCH, .count = 1, .signature = K_GEMM}};
+    struct gwt_trace *t = timed();
+    graph(t, 7, items, 2);
+    lasts(t, GWT_SAMPLE_GRAPH, 7, us_);
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 50);
+    lasts(t, GWT_SAMPLE_KERNEL, K_GEMM, 50);
+    launch_graph(t, 0, 7);
+    struct run r = run(t);
+    *add = us(r.device->signatures[K_ADD].graph_ns);
+    *gemm = us(r.device->signatures[K_GEMM].graph_ns);
+    end(&r);
+}
+
+/* Side by side each lasts as it does elsewhere; one after another they share what the whole takes.
+ */
+static void nodes_side_by_side_do_not_share(void **state)
+{
+    double add, gemm;
+    (void)state;
+    nodes_of_a_graph_of(56, &add, &gemm);
+    assert_near(add, 50, 1e-3);
+    assert_near(gemm, 50, 1e-3);
+    nodes_of_a_graph_of(92, &add, &gemm);
+    assert_near(add, 46, 0.5); /* less a gap */
+    assert_near(gemm, 46, 0.5);
+}
+
 static void a_graph_without_samples_is_the_sum_of_its_nodes(void **state)
 {
     static const struct gwt_graph_item items[] = {
@@ -1434,6 +1466,7 @@ int main(void)
         cmocka_unit_test(a_pageable_copy_lasts_as_long_as_its_call_lets_it),
         cmocka_unit_test(a_call_that_returns_late_is_put_where_it_belongs),
         cmocka_unit_test(a_graph_takes_what_was_sampled_less_its_gaps),
+        cmocka_unit_test(nodes_side_by_side_do_not_share),
         cmocka_unit_test(a_graph_without_samples_is_the_sum_of_its_nodes),
         cmocka_unit_test(what_was_waited_for_had_ended),
         cmocka_unit_test(a_wait_for_an_event_bounds_what_came_before_it),
