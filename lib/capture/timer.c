@@ -355,7 +355,7 @@ static void learn(const struct gw_pair *p, float pair_ns)
     learn_of(function, ns);
     if (again) {
         gw_store_float(&function->within, function->within + off);
-        gw_store_release(&function->freedom, function->freedom + 1);
+        gw_store_release(&function->freedom, function->freedom + 1); /* partner: variance_of() */
     }
 }
 
