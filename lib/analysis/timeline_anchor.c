@@ -45,49 +45,6 @@ static struct target given_before(const struct gwa_timeline *t, struct stream *s
     return (struct target){.stream = s, .end = {.at = NEVER}};
 }
 
-/* Later operations move up as far as they may. */
-static void move_up(struct stream *s, size_t from)
-{
-    for (size_t i = from; i < s->queue.count; i++) {
-        struct gwa_piece *p = gwa_queue_at(&s->queue, i);
-        int64_t ns = p->end - p->start, start = p->lower;
-        int64_t behind = gwa_queue_at(&s->queue, i - 1)->end + p->gap;
-        if (start < behind)
-            start = behind;
-        if (start >= p->start)
-            break;
-        p->start = start;
-        p->end = start + ns;
-    }
-    s->end.at = gwa_queue_at(&s->queue, s->queue.count - 1)->end;
-}
-
-static void cut(const struct target *target, int64_t by)
-{
-    struct stream *s = target->stream;
-    if (target->ordinal > s->done_ordinal) {
-        s->done_ordinal = target->ordinal;
-        s->done = by;
-    }
-    if (target->end.at <= by)
-        return;
-    size_t i = gwa_timeline_index_of(s, target->ordinal);
-    if (i == s->queue.count) {
-        if (target->ordinal == s->ordinal && s->end.at > by)
-            s->end = (struct moment){.at = by};
-        return;
-    }
-    for (size_t k = i + 1; k-- > 0;) {
-        struct gwa_piece *p = gwa_queue_at(&s->queue, k);
-        if (p->end <= by)
-            break;
-        p->end = by;
-        if (p->start > by)
-            p->start = by;
-    }
-    move_up(s, i + 1);
-}
-
 static struct target waited_in(struct stream *of, const struct waited_for *w)
 {
     struct target out = {.stream = of, .ordinal = w->ordinal, .end = w->end, .after = w->stamp};
@@ -97,6 +54,128 @@ static struct target waited_in(struct stream *of, const struct waited_for *w)
     else if (k < of->queue.count)
         out.end.at = gwa_queue_at(&of->queue, k)->end;
     return out;
+}
+
+/* The earliest start of a piece whose host had submitted it then. */
+static int64_t arrival_of(const struct gwa_timeline *t, const struct gwa_piece *p)
+{
+    int64_t returned = gwa_piece_returned(p);
+    return returned == INT64_MAX ? p->lower : returned + (int64_t)t->model.start_ns;
+}
+
+/* ---- what an operation that has ended says -------------------------------------------- */
+
+/* What a stream still has to wait for once an operation of it has ended: what it was told to after
+ * that, by ordinal of the first that has to. */
+struct left {
+    uint64_t ended;
+    size_t count;
+    struct {
+        uint64_t before;
+        struct moment until;
+    } of[WAITED_FOR];
+    int64_t over; /* what it was to wait for until here, is over; NEVER: nothing */
+};
+
+static struct left left_to_wait_for(const struct gwa_timeline *t, const struct stream *s,
+                                    uint64_t ended)
+{
+    struct left left = {.ended = ended, .over = NEVER};
+    for (size_t i = 0; i < WAITED_FOR; i++) {
+        const struct waited_for *w = &s->waited_for[i];
+        struct stream *of = t->streams[w->stream];
+        if (!of || of->device != s->device || w->before <= ended || w->end.at == NEVER)
+            continue;
+        struct moment until = waited_in(of, w).end;
+        until.at += w->stamp;
+        left.of[left.count].before = w->before;
+        left.of[left.count++].until = gwa_timeline_handed_over(t, until);
+    }
+    return left;
+}
+
+static void wait_anew(struct stream *s, const struct left *left, int64_t by)
+{
+    s->wait = (struct moment){.at = by};
+    s->waiting = left->ended;
+    for (size_t i = 0; i < left->count; i++)
+        if (left->of[i].until.at > s->wait.at) {
+            s->wait = left->of[i].until;
+            s->waiting = left->of[i].before;
+        }
+}
+
+static void wait_no_longer(const struct gwa_timeline *t, const struct left *left, uint64_t ordinal,
+                           struct gwa_piece *p)
+{
+    int64_t lower = arrival_of(t, p);
+    if (p->lower > left->over)
+        return;
+    for (size_t i = 0; i < left->count; i++)
+        if (left->of[i].before <= ordinal)
+            gwa_raise_to(&lower, left->of[i].until.at);
+    if (lower < p->lower)
+        p->lower = lower;
+}
+
+/* Later operations move up as far as they may. */
+static void move_up(const struct gwa_timeline *t, struct stream *s, size_t from,
+                    const struct left *left)
+{
+    size_t count = s->queue.count;
+    for (size_t i = from; i < count; i++) {
+        struct gwa_piece *p = gwa_queue_at(&s->queue, i);
+        wait_no_longer(t, left, s->ordinal - (count - 1 - i), p);
+        int64_t ns = p->end - p->start, start = p->lower;
+        int64_t behind = gwa_queue_at(&s->queue, i - 1)->end + p->gap;
+        if (start < behind)
+            start = behind;
+        if (start >= p->start)
+            break;
+        p->start = start;
+        p->end = start + ns;
+    }
+    s->end.at = gwa_queue_at(&s->queue, count - 1)->end;
+}
+
+/* post: the time that it was to wait until */
+static int64_t cut_queue(struct stream *s, size_t last, int64_t by)
+{
+    int64_t waited = NEVER;
+    for (size_t k = last + 1; k-- > 0;) {
+        struct gwa_piece *p = gwa_queue_at(&s->queue, k);
+        if (p->end <= by)
+            break;
+        p->end = by;
+        if (p->start > by)
+            p->start = by;
+        gwa_raise_to(&waited, p->lower);
+    }
+    return waited;
+}
+
+static void cut(const struct gwa_timeline *t, const struct target *target, int64_t by)
+{
+    struct stream *s = target->stream;
+    bool waited = s->wait.at > by && s->waiting <= target->ordinal;
+    if (target->ordinal > s->done_ordinal) {
+        s->done_ordinal = target->ordinal;
+        s->done = by;
+    }
+    if (!waited && target->end.at <= by)
+        return;
+    struct left left = left_to_wait_for(t, s, target->ordinal);
+    if (waited) {
+        left.over = s->wait.at;
+        wait_anew(s, &left, by);
+    }
+    size_t i = gwa_timeline_index_of(s, target->ordinal);
+    if (i < s->queue.count) {
+        gwa_raise_to(&left.over, cut_queue(s, i, by));
+        move_up(t, s, i + 1, &left);
+    } else if (target->ordinal == s->ordinal && s->end.at > by) {
+        s->end = (struct moment){.at = by};
+    }
 }
 
 /* What a stream had waited for on its way had ended too, and what that had waited for. */
@@ -113,7 +192,7 @@ static void cut_waited_for(const struct gwa_timeline *t, const struct target *ta
             continue;
         struct target other = waited_in(of, w);
         bool news = other.ordinal > of->done_ordinal;
-        cut(&other, by);
+        cut(t, &other, by);
         if (news && deep < WAITS_DEEP)
             cut_waited_for(t, &other, by, deep + 1);
     }
@@ -163,24 +242,17 @@ static void find_busy_until(struct device *d)
         gwa_timeline_ends(d->streams[i], d->streams[i]->end.at);
 }
 
-void gwa_timeline_ended(struct stream *s, int64_t by)
+void gwa_timeline_ended(const struct gwa_timeline *t, struct stream *s, int64_t by)
 {
     struct target all = {.stream = s, .ordinal = s->ordinal, .end = s->end};
     if (s->end.at == NEVER)
         return;
     bool late = s->end.at > by;
-    cut(&all, by);
+    cut(t, &all, by);
     if (s->wait.at > by)
         s->wait = (struct moment){.at = by};
     if (late)
         find_busy_until(s->device);
-}
-
-/* The earliest start of a piece whose host had submitted it then. */
-static int64_t arrival_of(const struct gwa_timeline *t, const struct gwa_piece *p)
-{
-    int64_t returned = gwa_piece_returned(p);
-    return returned == INT64_MAX ? p->lower : returned + (int64_t)t->model.start_ns;
 }
 
 static int64_t later_of(int64_t a, int64_t b)
@@ -250,7 +322,7 @@ static void move_on(struct stream *s, size_t from)
     gwa_raise_to(&s->end.at, gwa_queue_at(&s->queue, s->queue.count - 1)->end);
 }
 
-static void move_end(struct target *last, int64_t by)
+static void move_end(const struct gwa_timeline *t, struct target *last, int64_t by)
 {
     struct stream *s = last->stream;
     size_t i = gwa_timeline_index_of(s, last->ordinal);
@@ -260,7 +332,7 @@ static void move_end(struct target *last, int64_t by)
         gwa_queue_at(&s->queue, i)->end += by;
         move_on(s, i + 1);
     } else {
-        cut(last, last->end.at + by);
+        cut(t, last, last->end.at + by);
     }
     last->end.at += by;
 }
@@ -324,7 +396,7 @@ static void anchor(struct gwa_timeline *t, const struct gwt_event *e, struct tar
         gwa_model_learn(&t->model, last->end, ran_alone(last->stream), late);
         respace(t, last);
         late = late_by(e, last);
-        move_end(last, (int64_t)gwa_model_explained(&t->model, last->end, late));
+        move_end(t, last, (int64_t)gwa_model_explained(&t->model, last->end, late));
         late = late_by(e, last);
     }
     double missed = fabs(late - t->model.ns[GWA_WAKE]);
@@ -341,7 +413,7 @@ void gwa_timeline_waited(const struct gwa_timeline *t, const struct gwt_event *e
         return;
     double late = (double)(by - last.end.at - last.after) - t->model.ns[GWA_HANDOVER];
     if (late > 0)
-        move_end(&last,
+        move_end(t, &last,
                  (int64_t)gwa_model_explained(&t->model, last.end, late + t->model.ns[GWA_WAKE]));
 }
 
@@ -354,7 +426,7 @@ static void one_stream(struct gwa_timeline *t, const struct gwt_event *e, struct
         return;
     int64_t from = target.end.at, by = e->t1_ns - target.after - SEEN_NS;
     anchor(t, e, &target);
-    cut(&target, by);
+    cut(t, &target, by);
     cut_waited_for(t, &target, by, 0);
     sooner(t, s, from, from - (target.end.at < by ? target.end.at : by));
     if (target.ordinal == s->ordinal) {
@@ -370,7 +442,7 @@ static void whole_stream(struct gwa_timeline *t, const struct gwt_event *e, stru
     one_stream(t, e, last);
     if (last.stream == s || own.end.at == NEVER)
         return;
-    cut(&own, e->t1_ns - SEEN_NS);
+    cut(t, &own, e->t1_ns - SEEN_NS);
     cut_waited_for(t, &own, e->t1_ns - SEEN_NS, 0);
     if (s->wait.at > e->t1_ns)
         s->wait = (struct moment){.at = e->t1_ns};
@@ -393,7 +465,7 @@ static void whole_device(struct gwa_timeline *t, const struct gwt_event *e, stru
         struct target target = given_before(t, s, e->t0_ns);
         if (target.end.at == NEVER)
             continue;
-        cut(&target, e->t1_ns - target.after - SEEN_NS);
+        cut(t, &target, e->t1_ns - target.after - SEEN_NS);
         if (target.ordinal != s->ordinal)
             continue;
         if (s->wait.at > e->t1_ns)

@@ -40,7 +40,8 @@ struct stream {
     bool dirty;    /* in its device's list of those that the legacy stream has to wait for */
     struct device *device;
     struct moment end;  /* of what was submitted so far */
-    struct moment wait; /* the next operation starts no earlier */
+    struct moment wait; /* the next operation starts no earlier ... */
+    uint64_t waiting;   /* ... and the first that had to wait for that was, or will be, this one */
     int64_t last_entry;
     uint64_t ordinal; /* of the newest piece, from 1 */
     struct waited_for waited_for[WAITED_FOR];
@@ -192,7 +193,7 @@ void gwa_timeline_waited(const struct gwa_timeline *t, const struct gwt_event *e
                          int64_t by, int64_t ns);
 void gwa_timeline_sync(struct gwa_timeline *t, const struct gwt_event *e);
 /* All that the stream was given had ended by `by`. */
-void gwa_timeline_ended(struct stream *s, int64_t by);
+void gwa_timeline_ended(const struct gwa_timeline *t, struct stream *s, int64_t by);
 
 /* timeline_learn.c: what is usual, where nothing is set. */
 void gwa_model_start(struct gwa_model *m);

@@ -11,8 +11,10 @@
 
 void gwa_timeline_wait_until(struct stream *s, struct moment m)
 {
-    if (m.at != NEVER && m.at > s->wait.at)
-        s->wait = m;
+    if (m.at == NEVER || m.at <= s->wait.at)
+        return;
+    s->wait = m;
+    s->waiting = s->ordinal + 1;
 }
 
 /* From there to another stream or engine. */
@@ -154,7 +156,7 @@ static void at_return(const struct gwa_timeline *t, const struct gwt_event *e, s
     p->start = p->end - ns > e->t0_ns ? p->end - ns : e->t0_ns;
     p->lower = p->start;
     gwa_timeline_waited(t, e, s, p->start, ns);
-    gwa_timeline_ended(s, p->start);
+    gwa_timeline_ended(t, s, p->start);
     s->end = (struct moment){.at = p->end};
     s->run = 1;
     s->run_start = p->start;

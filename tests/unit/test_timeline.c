@@ -610,6 +610,27 @@ static void a_wait_for_a_stream_that_waits_shows_the_work_that_it_waits_for(void
     end(&r);
 }
 
+/* By the samples a turn takes 70 us longer than it did, and the host waits for what came behind the
+ * legacy stream: what that had waited for is over then, and nothing waits for it again. */
+static void what_was_waited_for_is_over(void **state)
+{
+    struct gwt_trace *t = timed();
+    (void)state;
+    lasts(t, GWT_SAMPLE_KERNEL, K_ADD, 560);
+    lasts(t, GWT_SAMPLE_KERNEL, K_GEMM, 10);
+    for (int i = 0; i < 500; i++) {
+        int64_t t0 = 530 * i;
+        launch(t, t0, S_A, K_ADD);           /* 3..493 in truth */
+        launch(t, t0 + 2, S_LEGACY, K_GEMM); /* 495..505 */
+        launch(t, t0 + 4, S_B, K_GEMM);      /* 507..517 */
+        sync_stream(t, t0 + 8, t0 + 521, S_B);
+    }
+    struct run r = run(t);
+    assert_true(us(r.sums.time[GWA_COMPUTE]) > 0.94 * 530 * 500);
+    assert_true(gwa_hist_quantile(&r.device->queue, 1) < 620 * US);
+    end(&r);
+}
+
 /* By the samples each turn of the two takes 30 us longer than it did, and nobody waits for the
  * legacy stream: what the other had waited for there had ended, too, when that had. */
 static void who_takes_turns_with_the_legacy_stream_had_waited_for_it(void **state)
@@ -1475,6 +1496,7 @@ int main(void)
         cmocka_unit_test(uncertain_work_may_have_lasted_until_the_wait_ended),
         cmocka_unit_test(a_wait_for_a_stream_that_waits_shows_the_work_that_it_waits_for),
         cmocka_unit_test(who_takes_turns_with_the_legacy_stream_had_waited_for_it),
+        cmocka_unit_test(what_was_waited_for_is_over),
         cmocka_unit_test(a_pageable_copy_shows_when_the_work_before_it_ended),
         cmocka_unit_test(a_pageable_copy_in_the_legacy_stream_waits_for_blocking_streams),
         cmocka_unit_test(copies_of_one_direction_take_turns),
