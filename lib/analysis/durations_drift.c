@@ -4,6 +4,7 @@
  * how much longer they are than expected of them: a factor, as far as it is more than their
  * scatter. */
 #include "durations_internal.h"
+#include "order.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -172,12 +173,6 @@ static size_t end_of(const struct span *spans, size_t count, size_t i, size_t ro
     return i + 1 < count ? spans[i + 1].first : rows;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Of what samples were thought to scatter a part was the drift. post: to which part they scatter
  * around their spans, at most 1. scratch: room for so many. */
 static double sharpen(struct row *rows, size_t n, const struct span *spans, size_t count,
@@ -186,8 +181,7 @@ static double sharpen(struct row *rows, size_t n, const struct span *spans, size
     for (size_t k = 0; k < count; k++)
         for (size_t i = spans[k].first; i < end_of(spans, count, k, n); i++)
             scratch[i] = fabs(rows[i].off - spans[k].off) / sqrt(rows[i].variance);
-    qsort(scratch, n, sizeof(*scratch), by_size);
-    double part = fmin(scratch[n / 2] / USUAL, 1);
+    double part = fmin(gwa_median(scratch, n) / USUAL, 1);
     for (size_t i = 0; i < n; i++)
         rows[i].variance = fmax(rows[i].variance * part * part, SCATTER * SCATTER);
     return part;

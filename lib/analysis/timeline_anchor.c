@@ -45,6 +45,14 @@ static struct target given_before(const struct gwa_timeline *t, struct stream *s
     return (struct target){.stream = s, .end = {.at = NEVER}};
 }
 
+/* post: the stream that was waited for; NULL: it is gone, or another device's */
+static struct stream *waited_stream(const struct gwa_timeline *t, const struct stream *s,
+                                    const struct waited_for *w)
+{
+    struct stream *of = t->streams[w->stream];
+    return of && of->device == s->device ? of : NULL;
+}
+
 static struct target waited_in(struct stream *of, const struct waited_for *w)
 {
     struct target out = {.stream = of, .ordinal = w->ordinal, .end = w->end, .after = w->stamp};
@@ -83,8 +91,8 @@ static struct left left_to_wait_for(const struct gwa_timeline *t, const struct s
     struct left left = {.ended = ended, .over = NEVER};
     for (size_t i = 0; i < WAITED_FOR; i++) {
         const struct waited_for *w = &s->waited_for[i];
-        struct stream *of = t->streams[w->stream];
-        if (!of || of->device != s->device || w->before <= ended || w->end.at == NEVER)
+        struct stream *of = waited_stream(t, s, w);
+        if (!of || w->before <= ended || w->end.at == NEVER)
             continue;
         struct moment until = waited_in(of, w).end;
         until.at += w->stamp;
@@ -108,9 +116,9 @@ static void wait_anew(struct stream *s, const struct left *left, int64_t by)
 static void wait_no_longer(const struct gwa_timeline *t, const struct left *left, uint64_t ordinal,
                            struct gwa_piece *p)
 {
-    int64_t lower = arrival_of(t, p);
     if (p->lower > left->over)
         return;
+    int64_t lower = arrival_of(t, p);
     for (size_t i = 0; i < left->count; i++)
         if (left->of[i].before <= ordinal)
             gwa_raise_to(&lower, left->of[i].until.at);
@@ -186,9 +194,8 @@ static void cut_waited_for(const struct gwa_timeline *t, const struct target *ta
     const struct stream *s = target->stream;
     for (size_t i = 0; i < WAITED_FOR; i++) {
         const struct waited_for *w = &s->waited_for[i];
-        struct stream *of = t->streams[w->stream];
-        if (!of || of->device != s->device ||
-            (w->before > target->ordinal && target->ordinal != s->ordinal))
+        struct stream *of = waited_stream(t, s, w);
+        if (!of || (w->before > target->ordinal && target->ordinal != s->ordinal))
             continue;
         struct target other = waited_in(of, w);
         bool news = other.ordinal > of->done_ordinal;
@@ -213,8 +220,8 @@ static struct target waits_for(const struct gwa_timeline *t, struct target own)
     struct target last = own;
     for (size_t i = 0; i < WAITED_FOR && own.ordinal == s->ordinal; i++) {
         const struct waited_for *w = &s->waited_for[i];
-        struct stream *of = t->streams[w->stream];
-        if (!of || of->device != s->device || w->before != s->ordinal + 1 || w->end.at == NEVER)
+        struct stream *of = waited_stream(t, s, w);
+        if (!of || w->before != s->ordinal + 1 || w->end.at == NEVER)
             continue;
         last = later_target(last, waited_in(of, w));
     }
