@@ -27,6 +27,7 @@ uint64_t gw_awaited;
 #define SPACED_ANYWAY    12 /* in a busy stream, of so many samples one has a spacer */
 #define SEEN_AT_ONCE     3  /* samples */
 #define KNOWN_WELL       32
+#define FIRST            4 /* times as often is a shape taken that has no sample */
 #define PRIOR            4 /* samples that the scatter of a function's other shapes counts for */
 #define USER_TIMING_NS   1000000000ull /* for an interval of the program's whose end is not known */
 
@@ -91,12 +92,13 @@ static bool is_worth(struct gw_thread *t, float variance)
 /* For a given number of samples the error of the total is least when a signature gets them
  * in proportion to its launches x spread: launches come by themselves, so accept by spread,
  * against a price at which the budget is just spent. The first three come at once, unless its
- * function is well known from other shapes: there are programs in which no shape comes twice. */
+ * function is well known from other shapes: there are programs in which no shape comes twice. Then
+ * the first is still worth more than any later one. */
 static bool worth(struct gw_thread *t, struct gw_seen *s, const struct gw_seen *function)
 {
     uint32_t taken = gw_load_relaxed(&s->taken);
     if (taken < SEEN_AT_ONCE && function && gw_load_acquire(&function->n) >= KNOWN_WELL)
-        return is_worth(t, variance_of(function, NULL));
+        return is_worth(t, variance_of(function, NULL) * (taken ? 1 : FIRST * FIRST));
     if (taken < SEEN_AT_ONCE) {
         gw_store_relaxed(&wanted, 64);
         return true;
@@ -157,10 +159,10 @@ void gw_sampler_spent(uint64_t ns)
     gw_add_relaxed(&spent_ns, ns);
 }
 
-#define SMOOTH_S 0.3 /* of what was spent lately */
-#define PER_S    3.0 /* how fast the price follows it */
-#define LONGEST  0.2 /* s */
-#define SAVED    4   /* one part in so many of what comes in in a second; more is spent in a half */
+#define SMOOTH_S 0.3  /* of what was spent lately */
+#define PER_S    5.0  /* how fast the price follows it */
+#define LONGEST  0.15 /* s: at once it does not change by more than that makes */
+#define SAVED    4 /* one part in so many of what comes in in a second, or of what can be saved up */
 
 /* By what is spent: what is left is the sum of that, and a price that follows a sum swings. On an
  * H200 some tenths of a second had 30 samples then and others one, and of a device whose pace
@@ -169,7 +171,8 @@ void gw_sampler_price(uint64_t now)
 {
     double s = (double)(now - priced_at) * 1e-9, comes_in = (double)gw_load_relaxed(&gw_spending);
     double saved = (double)__atomic_load_n(&tokens_ns, __ATOMIC_RELAXED);
-    double aim = comes_in + 2 * (saved - comes_in / SAVED);
+    double kept = (comes_in < TOKENS_NS / 2 ? comes_in : TOKENS_NS / 2) / SAVED;
+    double aim = comes_in + 2 * (saved - kept); /* what is beyond is spent in half a second */
     double price = gw_load_relaxed(&price_ns);
     if (priced_at && now > priced_at) {
         spent_per_s += ((double)gw_exchange(&spent_ns, 0) / s - spent_per_s) * s / (s + SMOOTH_S);

@@ -296,6 +296,22 @@ static void few_that_agree_prove_nothing(void **state)
     assert_float_equal(variance_of(&s, &function), (100 * 9e4 + 4 * 0.04 * 1e8) / 104, 100);
 }
 
+/* Of a function that is well known a shape that has no sample is taken four times as often as one
+ * that has; which in a short run was never timed, else. */
+static void a_first_sample_is_worth_more(void **state)
+{
+    struct gw_seen s = {0};
+    struct gw_seen function = {.n = 101, .mean_ns = 10000, .m2 = 100 * 500.0f * 500.0f};
+    unsigned taken[2] = {0};
+    (void)state;
+    price_ns = 10000;
+    for (s.taken = 0; s.taken < 2; s.taken++)
+        for (unsigned i = 0; i < 20000; i++)
+            taken[s.taken] += worth(gw_self, &s, &function);
+    assert_in_range(taken[0], 3700, 4300); /* 4 x 500 of 10,000 */
+    assert_in_range(taken[1], 850, 1150);
+}
+
 /* Launches 20 us apart, whose duration scatters: samples in each of so many tenths of a second. */
 static void launch_for(unsigned tenths, unsigned *samples)
 {
@@ -365,6 +381,7 @@ int main(void)
         cmocka_unit_test_setup(late_calibrations_are_void, fresh),
         cmocka_unit_test_setup(samples_are_spread, fresh),
         cmocka_unit_test_setup(few_that_agree_prove_nothing, fresh),
+        cmocka_unit_test_setup(a_first_sample_is_worth_more, fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
